@@ -15,7 +15,15 @@ import pytest
 from rclpy.parameter import Parameter
 
 from test.energy.known_arm import STANDBY, known_model
-from test.learning.fake_learner import DIE, FIRST_STANDBY, FRICTION, LEARN, NOTICE
+from test.learning.fake_learner import (
+    DIE,
+    FAKE,
+    FIRST_STANDBY,
+    FRICTION,
+    IN_THREADS,
+    LEARN,
+    NOTICE,
+)
 from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
 from ur_energy_model.learning import background
@@ -32,10 +40,17 @@ OFF = Parameter("learn", value="off")
 
 @pytest.fixture(autouse=True)
 def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process learns what the samples say, and soon."""
+    """What learns does what the samples say, and soon."""
     monkeypatch.setattr(background, "SEND_PERIOD", 0.05)
-    fake = functools.partial(BackgroundLearning, learner="test.learning.fake_learner:FakeLearner")
+    monkeypatch.setattr(background, "FIRST_PAUSE", 0.05)
+    fake = functools.partial(BackgroundLearning, learner=FAKE)
     monkeypatch.setattr(model_learning, "BackgroundLearning", fake)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning in a thread, where crashes are not the subject."""
+    monkeypatch.setattr(background, "subprocess", IN_THREADS)
 
 
 class Learning:
@@ -74,19 +89,32 @@ class Learning:
         return self.wait("a version", lambda status: status["model_version"] == str(version))
 
 
-def test_a_learned_model_is_taken_over_without_a_jump(
-    cell: Cell, capfd: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("threads")
+def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_are_warnings(
+    cell: Cell, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(model_learning, "CHANGE_SHOWN", 2.0)
     learning = Learning(cell)
     learning.begin()
     assert learning.model()["model"] == "generic ur5e, not identified"
     status = learning.learn(1)
+    assert status["friction_now"].startswith("125 +-6 %")
+    calculator = learning.node._arm.estimator.calculator
+    assert calculator.model.bus.standby == FIRST_STANDBY + 1
+    session = calculator.model_in_session().session
+    np.testing.assert_array_equal(session.friction_scale, FRICTION.scale)
+    np.testing.assert_array_equal(session.friction_std, FRICTION.std)
     assert status["standby_model_W"] == f"{FIRST_STANDBY + 1:g}"
     assert "version 1 learned from" in status["model"]
     assert "not identified" not in status["model"]
     assert status["next_needed"] == "base above 1 rad/s"
     assert status["learned_because"] == "said so"
-    cell.observer.wait_for_messages(ENERGY, 50)
+    learning.arm.say(NOTICE)
+    noticed = learning.wait("the warning", lambda status: status["level"] == "1")
+    assert noticed["message"] == noticed["last_change"] == "standby +3 W"
+    learning.wait("the end of the warning", lambda status: status["level"] == "0")
+    assert learning.model()["last_change"] == "standby +3 W"
+    cell.observer.wait_for_messages(ENERGY, 20)
     steps = np.diff([message.data for message in cell.observer.history[ENERGY]])
     assert (steps >= 0.0).all()
     learning.arm.clock = 3.0  # a restarted controller is no end of learning
@@ -96,6 +124,7 @@ def test_a_learned_model_is_taken_over_without_a_jump(
     # A batch takes 20 ms; the arm of this motion takes less than 500 W. Some messages may be lost.
     assert steps.max() < 500.0 * 0.02 * 25
     output = capfd.readouterr().err
+    assert output.count("change of the arm: standby +3 W") == 1
     assert output.count("generic ur5e, not identified") == 1
     assert output.count("model version 1 is used") == 1
     learned = re.findall(r"version 1 (?:is used, )?learned from ([0-9.]+) min", output)
@@ -104,20 +133,10 @@ def test_a_learned_model_is_taken_over_without_a_jump(
     assert output.count("the model lacks: base above 1 rad/s") == 1
 
 
-def test_motion_is_predicted_with_the_friction_that_learning_states(cell: Cell) -> None:
-    learning = Learning(cell)
-    learning.wait("friction", lambda status: status["friction_now"].startswith("125 +-6 %"))
-    for version in (0, 1):  # a learned model is used with it, too
-        if version:
-            learning.learn(version)
-        calculator = learning.node._arm.estimator.calculator
-        assert calculator.model.bus.standby == FIRST_STANDBY + version or not version
-        session = calculator.model_in_session().session
-        np.testing.assert_array_equal(session.friction_scale, FRICTION.scale)
-        np.testing.assert_array_equal(session.friction_std, FRICTION.std)
-
-
-def test_another_arm_begins_with_the_first_model(cell: Cell, model: Path) -> None:
+@pytest.mark.usefixtures("threads")
+def test_another_arm_begins_with_the_first_model_and_a_restart_with_what_was_learned(
+    cell: Cell, model: Path
+) -> None:
     learning = Learning(cell, model_file=str(model), state_file=str(cell.folder / "s.json"))
     learning.begin()
     learning.learn(1)
@@ -131,12 +150,6 @@ def test_another_arm_begins_with_the_first_model(cell: Cell, model: Path) -> Non
         "s.json.learning-A1",
         "s.json.learning-B2",
     }
-
-
-def test_what_was_learned_survives_a_restart_of_the_node(cell: Cell) -> None:
-    learning = Learning(cell, state_file=str(cell.folder / "s.json"))
-    learning.begin()
-    learning.learn(1)
     assert learning.node.trigger_deactivate()
     assert learning.node.trigger_cleanup()
     cell.observer.latest.clear()
@@ -165,20 +178,7 @@ def test_a_process_that_dies_is_started_again_and_energies_go_on(
     assert "Traceback" not in output
 
 
-def test_a_change_of_the_arm_is_said_once_and_is_a_warning(
-    cell: Cell, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_learning, "CHANGE_SHOWN", 2.0)
-    learning = Learning(cell)
-    learning.begin()
-    learning.arm.say(NOTICE)
-    status = learning.wait("the warning", lambda status: status["level"] == "1")
-    assert status["message"] == status["last_change"] == "standby +3 W"
-    learning.wait("the end of the warning", lambda status: status["level"] == "0")
-    assert learning.model()["last_change"] == "standby +3 W"
-    assert capfd.readouterr().err.count("change of the arm: standby +3 W") == 1
-
-
+@pytest.mark.usefixtures("threads")
 def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> None:
     path = cell.folder / "kept.yaml"
     learning = Learning(cell, learn="keep", model_file=str(path), reload_period=0.001)
@@ -203,17 +203,9 @@ def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> No
     assert status["model_version"] == "0"
 
 
-def test_nothing_is_learned_with_learn_off(cell: Cell) -> None:
-    learning = Learning(cell, learn="off")
-    status = learning.wait("the model", lambda status: "standby_W" in status)
-    assert status["model"] == "generic ur5e, not identified"
-    assert status["learned_minutes"] == "0"
-    assert status["next_needed"] == "learn is off"
-    assert "model_version" not in status
-    assert learning.node._arm.learning is None
-
-
-def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     arm = MovingArm(robot=None)
     node = EstimatorNode(lambda: arm, context=cell.observer.context, parameter_overrides=[OFF])
@@ -232,6 +224,12 @@ def test_the_arm_may_become_known_later(cell: Cell, capfd: pytest.CaptureFixture
     cell.observer.wait(
         lambda: "standby_W" in cell.observer.status("/diagnostics", "estimator: model"), "the arm"
     )
+    status = cell.observer.status("/diagnostics", "estimator: model")
+    assert status["model"] == "generic ur5e, not identified"
+    assert (status["learned_minutes"], status["next_needed"]) == ("0", "learn is off")
+    assert "model_version" not in status
+    assert node._arm is not None
+    assert node._arm.learning is None
     assert node.robot_name == "ur5e"
     assert cell.observer.call("/estimator/reset_energy").success
     assert "name the arm in robot_model" in capfd.readouterr().err

@@ -18,7 +18,6 @@ from test.optimization.hand_made import (
     sampled,
     straight_down,
 )
-from test.optimization.simulated_cycle import arm_model, bag_of, pick_and_place, recorded
 from test.optimization.typed_program import (
     lines_of,
     measured_cycle,
@@ -27,13 +26,10 @@ from test.optimization.typed_program import (
     save,
     vector,
 )
-from ur_energy_model.errors import InputError
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import (
     ProgrammedPath,
     best_trapezoid,
@@ -141,7 +137,7 @@ def test_values_and_waits_are_those_of_the_program_without_its_lines(
     cycle = CYCLES["waits get shorter, a slow approach stays"]
     text = program_of(cycle, TIMES)
     telemetry = run_program(text, CB3_HOME, ARM, fields=fields, slider=0.5)
-    found = optimize_cycle(model, save(tmp_path / "cell", telemetry), OptimizationOptions())
+    found = optimize_cycle(model, save(tmp_path / "cell", telemetry))
     sheet = found.as_json()["sheet"]
     assert [step["speed"] for step in sheet if step["do"] != "wait"] == pytest.approx(
         np.degrees([2.0, 0.5, 2.5, 1.5]), rel=0.3
@@ -151,45 +147,6 @@ def test_values_and_waits_are_those_of_the_program_without_its_lines(
         [0.4, 1.5], abs=0.02
     )
     assert all(step["line"] is None for step in sheet)
-
-
-@pytest.fixture(scope="module")
-def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    chain = pick_and_place()
-    return bag_of(tmp_path_factory.mktemp("cycle"), recorded(chain, 2.4 * chain.duration))
-
-
-def optimized(bag: Path, **options: Any) -> OptimizedCycle:
-    return optimize_cycle(arm_model(), bag, OptimizationOptions(**options))
-
-
-def test_locked_steps_stay_and_the_others_share_the_time(bag: Path) -> None:
-    """Steps 3 and 5 are moves, 2 is a wait; the ceiling stays that of all free moves."""
-    free, kept = optimized(bag), optimized(bag, keep=(3, 5))
-    for number, step in enumerate(kept.sheet, 1):
-        if number in (3, 5):
-            assert step.kept
-            assert (step.new_speed, step.new_acceleration) == (step.speed, step.acceleration)
-    recorded_time = [move.move.duration for move in kept.moves if move.kept]
-    assert [move.duration for move in kept.moves if move.kept] == recorded_time
-    assert kept.duration == free.duration
-    assert free.new_energy < kept.new_energy < kept.energy
-    assert free.ceiling is not None
-    assert kept.ceiling is not None
-    assert kept.ceiling.most_saving_percent == pytest.approx(
-        free.ceiling.most_saving_percent, abs=0.1
-    )
-    with pytest.raises(InputError, match="no step 17"):
-        optimized(bag, keep=(17,))
-
-
-def test_nothing_gets_faster_than_allowed(bag: Path) -> None:
-    found = optimized(bag, max_speedup=1.2)
-    assert max(step.faster for step in found.sheet) <= 1.2 * 1.01
-    for each in found.moves:
-        most = 1.2 * np.abs(each.move.qd).max()
-        assert np.abs(each.qd).max() <= 1.03 * most
-    assert found.new_energy < found.energy
 
 
 STEP = np.array([0.2, -0.5, 0.9, 0.0, 0.1, -0.3])

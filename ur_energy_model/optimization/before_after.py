@@ -80,6 +80,22 @@ class Production:
     temperature: float | None = None
     scaling: float | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """A recording in the JSON of `Comparison`."""
+        return {
+            "source": self.source,
+            "cycles": len(self.energy),
+            "energies": self.energy.tolist(),
+            "durations": self.duration.tolist(),
+            "serial": self.serial,
+            "program": self.program,
+            "moves": None if self.points is None else len(self.points),
+            "idle_power": self.idle,
+            "payload": None if self.payload is None else list(self.payload),
+            "temperature": self.temperature,
+            "speed_scaling": self.scaling,
+        }
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -115,8 +131,8 @@ class Comparison:
             "saving": self.saving,
             "saving_percent": 100.0 * self.saving / self.energy,
             "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
-            "before": [_production_json(each) for each in self.before],
-            "after": [_production_json(each) for each in self.after],
+            "before": [each.as_json() for each in self.before],
+            "after": [each.as_json() for each in self.after],
         }
 
 
@@ -244,119 +260,101 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     with the known spread of arms between them (`PRIOR`); the interval is that of Student's t.
     """
     sides = (tuple(before), tuple(after))
-    shifts = _standby_shifts(sides)
-    means, spreads, counts = [], [], []
-    for k, side in enumerate(sides):
-        by = (0.0,) * len(side) if shifts is None else shifts[k]
-        corrected = [each.energy - w * each.duration for each, w in zip(side, by, strict=True)]
-        means.append(np.array([float(np.mean(energies)) for energies in corrected]))
-        counts.append(np.array([len(energies) for energies in corrected], dtype=float))
-        spreads.append(max(_prior(each, corrected=shifts is not None) for each in side))
-    within = [each.energy - each.energy.mean() for side in sides for each in side]
-    free = sum(len(each) - 1 for each in within)
-    cycle_variance = sum(float(each @ each) for each in within) / max(free, 1)
-    variance, freedom = 0.0, PRIOR
-    for mean, spread, count in zip(means, spreads, counts, strict=True):
-        squares = float(np.sum((mean - mean.mean()) ** 2))
-        own = (PRIOR * spread**2 + squares) / (PRIOR + len(mean) - 1)
-        variance += own / len(mean) + cycle_variance * float(np.sum(1 / count)) / len(mean) ** 2
-        freedom += len(mean) - 1
-    warmer = _difference(sides, "temperature")
-    motion = max(_motion_energy(each) for side in sides for each in side)
-    variance += (WARMTH * abs(warmer or 0.0) * motion) ** 2
+    every = [*before, *after]
+    shifts = [_standby_shift(before[0], each) for each in every]
+    corrected = all(shift is not None for shift in shifts)
+    above = np.array(shifts if corrected else [0.0] * len(every), dtype=float)
+    above *= [float(each.duration.mean()) for each in every]
+    mean = np.array([float(each.energy.mean()) for each in every]) - above
+    count = np.array([len(each.energy) for each in every], dtype=float)
+    # Energy of a cycle above that of resting as long; half of it all where that is unknown.
+    motion = np.array([
+        0.5 * each.energy.mean()
+        if each.idle is None
+        else max(each.energy.mean() - each.idle * each.duration.mean(), 0.0)
+        for each in every
+    ])  # fmt: skip
+    standby = [0.0 if corrected else STANDBY_SPREAD * each.duration.mean() for each in every]
+    spread = np.hypot(standby, FRICTION_SPREAD * motion)
+    squares = sum(float(np.sum((each.energy - each.energy.mean()) ** 2)) for each in every)
+    cycle_variance = squares / max(float(np.sum(count - 1)), 1.0)
+    variance, freedom, energies = 0.0, PRIOR, []
+    for rows in (slice(len(before)), slice(len(before), None)):
+        own, free = mean[rows], len(mean[rows]) - 1
+        scatter = float(np.sum((own - own.mean()) ** 2))
+        between = (PRIOR * float(spread[rows].max()) ** 2 + scatter) / (PRIOR + free)
+        within = cycle_variance * float(np.sum(1 / count[rows]))
+        variance += between / len(own) + within / len(own) ** 2
+        freedom += free
+        energies.append(float(own.mean()))
+    before_after = _means(sides, "temperature")
+    warmer = 0.0 if before_after is None else before_after[1] - before_after[0]
+    variance += (WARMTH * abs(warmer) * float(motion.max())) ** 2
     half = float(student.ppf(0.5 + CONFIDENCE / 2, freedom)) * variance**0.5
-    energy, new = (float(mean.mean()) for mean in means)
-    low, high = energy - new - half, energy - new + half
-    serials = {each.serial for side in sides for each in side}
+    saving = energies[0] - energies[1]
+    serials = {each.serial for each in every}
     one_arm = all(same_serial(first, other) is not False for first in serials for other in serials)
     return Comparison(
         *sides,
-        energy,
-        new,
-        (low, high),
-        shifts is not None,
-        tuple(_differences(sides)),
-        bool(low > 0.0 and one_arm),
+        energies[0],
+        energies[1],
+        interval=(saving - half, saving + half),
+        standby_corrected=corrected,
+        differences=tuple(_differences(sides)),
+        proven=bool(saving > half and one_arm),
     )
 
 
-def _standby_shifts(
-    sides: tuple[tuple[Production, ...], ...],
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Power at rest of each recording over that of the first one, at the same points [W].
-
-    None where a recording has no rest at a point of the first one.
-    """
-    first, out = sides[0][0], []
-    for side in sides:
-        shifts = []
-        for each in side:
-            pairs = [
-                power - there
-                for q, power in each.rests
-                for at, there in first.rests
-                if len(q) == len(at) and np.abs(q - at).max() < SAME_POINT
-            ]
-            if not pairs:
-                return None
-            shifts.append(float(np.mean(pairs)))
-        out.append(tuple(shifts))
-    return out[0], out[1]
+def _standby_shift(first: Production, other: Production) -> float | None:
+    """Power at rest over that of the first recording, at the same points [W]; None without any."""
+    pairs = [
+        power - there
+        for q, power in other.rests
+        for at, there in first.rests
+        if len(q) == len(at) and np.abs(q - at).max() < SAME_POINT
+    ]
+    return float(np.mean(pairs)) if pairs else None
 
 
-def _motion_energy(production: Production) -> float:
-    """Energy of a cycle above that of resting as long; half of it all where that is unknown [J]."""
-    energy = float(production.energy.mean())
-    if production.idle is None:
-        return 0.5 * energy
-    return max(energy - production.idle * float(production.duration.mean()), 0.0)
+Sides = tuple[tuple[Production, ...], tuple[Production, ...]]
 
 
-def _prior(production: Production, *, corrected: bool) -> float:
-    """Standard deviation of a cycle's energy between recordings [J]."""
-    standby = 0.0 if corrected else STANDBY_SPREAD * float(production.duration.mean())
-    return float(np.hypot(standby, FRICTION_SPREAD * _motion_energy(production)))
+def _known(sides: Sides, name: str) -> list[list[Any]]:
+    """Known values of both sides."""
+    values = ([getattr(each, name) for each in side] for side in sides)
+    return [[value for value in side if value is not None] for side in values]
 
 
-def _mean(side: Sequence[Production], name: str) -> float | None:
-    values = [getattr(each, name) for each in side]
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+def _means(sides: Sides, name: str) -> tuple[float, float] | None:
+    """Mean before and after; None where one is unknown."""
+    before, after = _known(sides, name)
+    return (float(np.mean(before)), float(np.mean(after))) if before and after else None
 
 
-def _difference(sides: tuple[tuple[Production, ...], ...], name: str) -> float | None:
-    before, after = (_mean(side, name) for side in sides)
-    return None if before is None or after is None else after - before
-
-
-def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
+def _differences(sides: Sides) -> list[str]:
     """What else changed from before to after, one sentence each."""
     out = []
     for name, what, remedy in (
         ("serial", "The arm", ": a saving between two arms proves nothing"),
         ("program", "The program's name", ""),
     ):
-        before, after = (
-            ", ".join(sorted({str(getattr(each, name)) for each in side if getattr(each, name)}))
-            for side in sides
-        )
+        before, after = (", ".join(sorted({*map(str, x)} - {""})) for x in _known(sides, name))
         if before and after and before != after:
             out.append(f"{what} changed from {before} to {after}{remedy}.")
-    points = [[each.points for each in side if each.points is not None] for side in sides]
+    points, loads = _known(sides, "points"), _known(sides, "payload")
     if all(points):
-        moves = [{len(each) for each in side} for side in points]
         first, second = (side[0] for side in points)
+        moves = [" or ".join(map(str, sorted({len(each) for each in side}))) for side in points]
         far = float(np.abs(first - second).max()) if first.shape == second.shape else np.inf
         if moves[0] != moves[1]:
-            out.append(f"A cycle has {_list(moves[0])} moves before and {_list(moves[1])} after.")
+            out.append(f"A cycle has {moves[0]} moves before and {moves[1]} after.")
         elif far > SAME_POINT:
             out.append(
                 f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be "
                 "other work."
             )
-    loads = [{each.payload for each in side if each.payload is not None} for side in sides]
     if all(loads):
-        ends = [np.array(sorted(load)) for load in loads]
+        ends = [np.array(sorted(set(load))) for load in loads]
         if np.abs(ends[0].mean(axis=0) - ends[1].mean(axis=0)).max() > NOTABLE["payload"]:
             most = (float(end.max()) for end in ends)
             out.append("The payload changed from {:.2f} kg to {:.2f} kg at most.".format(*most))
@@ -371,30 +369,10 @@ def _differences(sides: tuple[tuple[Production, ...], ...]) -> list[str]:
         ),
         ("scaling", "The speed slider changed from {:.0f} % to {:.0f} %.", 100.0),
     ):
-        change = _difference(sides, name)
-        if change is not None and abs(change) > NOTABLE[name]:
-            out.append(text.format(*(scale * (_mean(side, name) or 0.0) for side in sides)))
+        both = _means(sides, name)
+        if both is not None and abs(both[1] - both[0]) > NOTABLE[name]:
+            out.append(text.format(*(scale * each for each in both)))
     times = [float(np.mean(np.concatenate([each.duration for each in side]))) for side in sides]
     if abs(times[1] / times[0] - 1.0) > NOTABLE["scaling"]:
         out.append(f"The cycle time changed from {times[0]:.2f} s to {times[1]:.2f} s.")
     return out
-
-
-def _list(numbers: set[int]) -> str:
-    return " or ".join(str(number) for number in sorted(numbers))
-
-
-def _production_json(production: Production) -> dict[str, Any]:
-    return {
-        "source": production.source,
-        "cycles": len(production.energy),
-        "energies": production.energy.tolist(),
-        "durations": production.duration.tolist(),
-        "serial": production.serial,
-        "program": production.program,
-        "moves": None if production.points is None else len(production.points),
-        "idle_power": production.idle,
-        "payload": None if production.payload is None else list(production.payload),
-        "temperature": production.temperature,
-        "speed_scaling": production.scaling,
-    }

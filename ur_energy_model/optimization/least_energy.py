@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.optimization.path import LimitRows, PathDynamics, PathLimits, TimeLaw
+from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw
 from ur_energy_model.typing import Array
 
 Terms = Callable[[Array, Array], Array]
@@ -102,14 +101,19 @@ def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = Fal
 def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:
     value = float(_value(terms, rows, b, weight))
     for _ in range(_MOST_STEPS):
-        local = _Local.at(terms, rows, b, weight)
+        straight, slowness = _steps(terms, rows, b, weight)
+        y = 1.0 / np.sqrt(b[1:-1])
+        reach = min(1.0, _TO_LIMIT * rows.reach(b, straight))
+        most = float((-slowness / y).max())
+        longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
         # Terms need not be convex, so both steps are made descents, and neither does for all moves:
         # near rest b changes by decades, which the slowness step follows; at the limits the
         # straight one is exact. Trials together cost little more than a single one.
         for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
-            trials = np.concatenate(
-                [_straight(local, rows, b, lengths), _slowness(local, b, lengths)]
-            )
+            along = lengths[:, None]
+            slower = np.tile(b, (len(lengths), 1))
+            slower[:, 1:-1] = (y + longest * along * slowness) ** -2.0
+            trials = np.concatenate([b + reach * along * straight, slower])
             values = _value(terms, rows, trials, weight)
             best = int(np.argmin(values))
             if values[best] < value:
@@ -122,45 +126,54 @@ def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: f
     return b
 
 
-def _straight(local: _Local, rows: IntervalRows, b: Array, lengths: Array) -> Array:
-    """Trials [lengths, N + 1] along Newton's step of the unknowns."""
-    step = np.zeros_like(b)
-    ss, se, ee = _semidefinite(local.ss, local.se, local.ee)
-    ss, se, ee = ss + local.barrier_ss, se + local.barrier_se, ee + local.barrier_ee
-    step[1:-1] = _step(local.gradient, ee[:-1] + ss[1:] + local.bounds_second, se[1:-1])
-    return b + min(1.0, _TO_LIMIT * rows.reach(b, step)) * lengths[:, None] * step
+def _steps(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> tuple[Array, Array]:
+    """Newton's steps of the unknowns [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
 
-
-def _slowness(local: _Local, b: Array, lengths: Array) -> Array:
-    """Trials [lengths, N + 1] along Newton's step of the slowness y = 1 / sqrt(b).
-
-    A term that grows with the time spent in its interval is linear in y, but concave in b.
+    A term that grows with the time spent in its interval is linear in y, but concave in b. The
+    derivatives of the terms are numerical.
     """
-    first, second = -2 * b**1.5, 6 * b**2
-    ss = first[:-1] ** 2 * (local.ss + local.barrier_ss) + second[:-1] * local.by_start
-    ee = first[1:] ** 2 * (local.ee + local.barrier_ee) + second[1:] * local.by_end
-    se = first[:-1] * first[1:] * (local.se + local.barrier_se)
-    ss, se, ee = _semidefinite(ss, se, ee)
-    inner = slice(1, -1)
-    bounds = first[inner] ** 2 * local.bounds_second + second[inner] * local.bounds_first
-    y = 1.0 / np.sqrt(b[inner])
-    step = _step(
-        first[inner] * local.gradient,
-        ee[:-1] + ss[1:] + np.maximum(bounds, 0.0) + 1e-12 * np.abs(bounds),
-        se[inner],
+    start, end, inner = b[:-1], b[1:], slice(1, -1)
+    h, k = _DIFFERENCE * start, _DIFFERENCE * end
+    shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
+    at = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.stack([
+            (at[1] - at[2]) / (2 * h),
+            (at[3] - at[4]) / (2 * k),
+            (at[1] + at[2] - 2 * at[0]) / h**2,
+            (at[5] + at[6] - at[1:5].sum(axis=0) + 2 * at[0]) / (2 * h * k),
+            (at[3] + at[4] - 2 * at[0]) / k**2,
+        ])  # fmt: skip
+    by_start, by_end, *second = np.where(np.isfinite(found), found, 0.0)
+    # The barrier of the limits: first derivatives, then second ones.
+    one = weight / rows.slack(b)
+    two = one**2 / weight
+    by_start = by_start + (one * rows.start).sum(axis=0)
+    by_end = by_end + (one * rows.end).sum(axis=0)
+    pairs = ((rows.start, rows.start), (rows.start, rows.end), (rows.end, rows.end))
+    barrier = [(two * first * other).sum(axis=0) for first, other in pairs]
+    below, above = weight / (b[inner] - rows.low), weight / (rows.high - b[inner])
+    bounds, bounds_second = above - below, (below**2 + above**2) / weight
+    gradient = by_end[:-1] + by_start[1:] + bounds
+    straight = np.zeros_like(b)
+    ss, se, ee = (x + y for x, y in zip(_semidefinite(*second), barrier, strict=True))
+    straight[inner] = _step(gradient, ee[:-1] + ss[1:] + bounds_second, se[inner])
+    # By slowness: db/dy = -2 y^-3 and d2b/dy2 = 6 y^-4.
+    ss, se, ee = (x + y for x, y in zip(second, barrier, strict=True))
+    slope, bend = -2 * b**1.5, 6 * b**2
+    ss, se, ee = _semidefinite(
+        slope[:-1] ** 2 * ss + bend[:-1] * by_start,
+        slope[:-1] * slope[1:] * se,
+        slope[1:] ** 2 * ee + bend[1:] * by_end,
     )
-    most = float((-step / y).max())
-    longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
-    out = np.tile(b, (len(lengths), 1))
-    out[:, inner] = (y + longest * lengths[:, None] * step) ** -2.0
-    return out
+    own = slope[inner] ** 2 * bounds_second + bend[inner] * bounds
+    diagonal = ee[:-1] + ss[1:] + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
+    return straight, _step(slope[inner] * gradient, diagonal, se[inner])
 
 
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     """Newton step [N - 1] of a tridiagonal system."""
-    bands = np.zeros((2, len(diagonal)))
-    bands[1] = diagonal
-    bands[0, 1:] = beside
+    bands = np.stack([np.append(0.0, beside), diagonal])
     try:
         return -np.asarray(solveh_banded(bands, gradient))
     except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
@@ -169,74 +182,13 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
 
 def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
     """Sum with the barrier [trials] at unknowns [..., N + 1]; infinite beyond the limits."""
-    inner = b[..., 1:-1]
-    before, after = b[..., :-1], b[..., 1:]
+    inner, before, after = b[..., 1:-1], b[..., :-1], b[..., 1:]
     slack = 1.0 - rows.start * before[..., None, :] - rows.end * after[..., None, :]
     left = [slack.reshape(*b.shape[:-1], -1), inner - rows.low, (rows.high - inner) / rows.high]
     outside = np.any([(part <= 0.0).any(axis=-1) for part in left], axis=0)
     barrier = sum(np.log(np.maximum(part, 1e-300)).sum(axis=-1) for part in left)
     value = terms(before, after).sum(axis=-1) - weight * barrier
     return np.asarray(np.where(outside, np.inf, value))
-
-
-@dataclass(frozen=True)
-class _Local:
-    """Derivatives of the intervals by their start and end, and of the bounds.
-
-    Attributes:
-        by_start, by_end: of terms and barrier [N].
-        ss, se, ee: second derivatives of the terms [N].
-        barrier_ss, barrier_se, barrier_ee: of the limits' barrier [N].
-        bounds_first, bounds_second: of the bounds' barrier [N - 1].
-    """
-
-    by_start: Array
-    by_end: Array
-    ss: Array
-    se: Array
-    ee: Array
-    barrier_ss: Array
-    barrier_se: Array
-    barrier_ee: Array
-    bounds_first: Array
-    bounds_second: Array
-
-    @property
-    def gradient(self) -> Array:
-        """Of the sum with the barrier, by the inner unknowns [N - 1]."""
-        return np.asarray(self.by_end[:-1] + self.by_start[1:] + self.bounds_first)
-
-    @classmethod
-    def at(cls, terms: Terms, rows: IntervalRows, b: Array, weight: float) -> _Local:
-        """At unknowns [N + 1]; those of the terms numerically."""
-        start, end, inner = b[:-1], b[1:], b[1:-1]
-        h, k = _DIFFERENCE * start, _DIFFERENCE * end
-        shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
-        values = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = (
-                (values[1] - values[2]) / (2 * h),
-                (values[3] - values[4]) / (2 * k),
-                (values[1] + values[2] - 2 * values[0]) / h**2,
-                (values[5] + values[6] - values[1:5].sum(axis=0) + 2 * values[0]) / (2 * h * k),
-                (values[3] + values[4] - 2 * values[0]) / k**2,
-            )
-        by_start, by_end, ss, se, ee = (np.where(np.isfinite(x), x, 0.0) for x in found)
-        one = weight / rows.slack(b)
-        two = one**2 / weight
-        below, above = weight / (inner - rows.low), weight / (rows.high - inner)
-        return cls(
-            by_start + (one * rows.start).sum(axis=0),
-            by_end + (one * rows.end).sum(axis=0),
-            ss,
-            se,
-            ee,
-            (two * rows.start**2).sum(axis=0),
-            (two * rows.start * rows.end).sum(axis=0),
-            (two * rows.end**2).sum(axis=0),
-            above - below,
-            (below**2 + above**2) / weight,
-        )
 
 
 def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
@@ -271,6 +223,7 @@ class EnergyLaws:
         found = arm.limit_rows(limits)
         each = found.along / (2 * arm.steps)
         shape = 4 * arm.s * (1 - arm.s)
+        shape[[0, -1]] = 0.0
         high = found.fastest[1:-1]
         lowest = (SLOWEST / arm.path.length) ** 2 * shape[1:-1] ** 2
         self.rows = IntervalRows(
@@ -279,7 +232,10 @@ class EnergyLaws:
             np.minimum(lowest, 1e-3 * high),
             high,
         )
-        self._start = self._feasible(shape)
+        # A smooth law at half of the largest speed that keeps all limits.
+        used = 1.0 - self.rows.slack(shape)
+        most = max(float(used.max()), float((shape[1:-1] / self.rows.high).max()))
+        self._start = 0.25 * shape / most
 
     @property
     def possible(self) -> bool:
@@ -312,14 +268,6 @@ class EnergyLaws:
         supply = floor + FLOOR_WIDTH * np.logaddexp(0.0, above)
         return np.asarray((supply - price) * self.arm.steps / speed)
 
-    def _feasible(self, shape: Array) -> Array:
-        """A smooth law at half of the largest speed that keeps all limits [N + 1]."""
-        b = shape.copy()
-        b[0] = b[-1] = 0.0
-        used = 1.0 - self.rows.slack(b)
-        most = max(float(used.max()), float((b[1:-1] / self.rows.high).max()))
-        return np.asarray(0.25 * b / most)
-
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
 HIGH_PRICE = 1e6
@@ -339,10 +287,38 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
         InputError: no law keeps the limits on this path.
         MissingPackageError: toppra is not installed.
     """
+    with optional_import():
+        import toppra
+        from toppra.algorithm import TOPPRA
+        from toppra.constraint import DiscretizationType
+        from toppra.constraint.linear_constraint import LinearConstraint
+
+    logging.getLogger("toppra").setLevel(logging.CRITICAL)
     rows = arm.limit_rows(limits)
+    # Rows of the intervals at their starts; the last interval's also at its end.
+    along, across = (np.concatenate([x, x[:, -1:]], axis=1).T for x in (rows.along, rows.across))
+    count = along.shape[1]
+
+    class Limits(LinearConstraint):  # type: ignore[misc]
+        """The limits as toppra takes them: a u + b x + c in {w: F w <= g}, x within bounds."""
+
+        def __init__(self, share: float) -> None:
+            super().__init__()
+            self.dof, self.identical = arm.slope.shape[1], True
+            self._squares = np.stack([0.0 * rows.fastest, share**2 * rows.fastest], axis=1)
+            self.set_discretization_type(DiscretizationType.Collocation)
+
+        def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
+            zero, one = np.zeros_like(along), np.ones(count)
+            return along, across, zero, np.eye(count), one, None, self._squares
+
+    path = toppra.SplineInterpolator(arm.s, arm.path.position(arm.s))
     for share in _SPEED_SHARES:
-        b = _by_toppra(arm, replace(rows, fastest=rows.fastest * share**2))
-        if b is not None:
+        solver = TOPPRA([Limits(share)], path, gridpoints=arm.s, solver_wrapper="seidel")
+        _, speeds, _ = solver.compute_parameterization(0.0, 0.0)
+        if speeds is not None and np.isfinite(speeds).all():
+            b = np.maximum(np.asarray(speeds, dtype=float), 0.0) ** 2
+            b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-12), 0.0
             return TimeLaw(arm, b)
     laws = EnergyLaws(arm, limits)
     if not laws.possible:
@@ -352,47 +328,3 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
             "check payload and mounting, or raise the limits",
         )
     return laws.cheapest(-HIGH_PRICE)
-
-
-def _by_toppra(arm: PathDynamics, rows: LimitRows) -> Array | None:
-    """Squared speeds at the ends of the intervals [N + 1]; None where it finds none."""
-    with optional_import():
-        import toppra
-        from toppra.algorithm import TOPPRA
-        from toppra.constraint import DiscretizationType
-    logging.getLogger("toppra").setLevel(logging.CRITICAL)
-    constraint: Any = _constraint(rows, arm.slope.shape[1])
-    constraint.set_discretization_type(DiscretizationType.Collocation)
-    path = toppra.SplineInterpolator(arm.s, arm.path.position(arm.s))
-    solver = TOPPRA([constraint], path, gridpoints=arm.s, solver_wrapper="seidel")
-    _, speeds, _ = solver.compute_parameterization(0.0, 0.0)
-    if speeds is None or not np.isfinite(speeds).all():
-        return None
-    b = np.maximum(np.asarray(speeds, dtype=float), 0.0) ** 2
-    b[0] = b[-1] = 0.0
-    b[1:-1] = np.maximum(b[1:-1], 1e-12)
-    return np.asarray(b)
-
-
-def _constraint(rows: LimitRows, dof: int) -> object:
-    """The limits as toppra takes them: a u + b x + c in {w: F w <= g}, x within bounds."""
-    from toppra.constraint.linear_constraint import LinearConstraint
-
-    class Limits(LinearConstraint):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.dof = dof
-            self.identical = True
-
-        def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
-            def at_nodes(values: Array) -> Array:
-                """Rows of the intervals at their starts; the last interval's also at its end."""
-                return np.asarray(np.concatenate([values, values[:, -1:]], axis=1).T)
-
-            along, across = (at_nodes(x) for x in (rows.along, rows.across))
-            count = along.shape[1]
-            limits = np.stack([np.zeros_like(rows.fastest), rows.fastest], axis=1)
-            zero = np.zeros_like(along)
-            return along, across, zero, np.eye(count), np.ones(count), None, limits
-
-    return Limits()
