@@ -150,8 +150,11 @@ def _steps(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> tuple[A
     two = one**2 / weight
     by_start = by_start + (one * rows.start).sum(axis=0)
     by_end = by_end + (one * rows.end).sum(axis=0)
-    pairs = ((rows.start, rows.start), (rows.start, rows.end), (rows.end, rows.end))
-    barrier = [(two * first * other).sum(axis=0) for first, other in pairs]
+    barrier = [
+        (two * rows.start**2).sum(axis=0),
+        (two * rows.start * rows.end).sum(axis=0),
+        (two * rows.end**2).sum(axis=0),
+    ]
     below, above = weight / (b[inner] - rows.low), weight / (rows.high - b[inner])
     bounds, bounds_second = above - below, (below**2 + above**2) / weight
     gradient = by_end[:-1] + by_start[1:] + bounds
