@@ -166,33 +166,16 @@ class PathLimits:
 
     def at_least(self, *others: PathLimits) -> PathLimits:
         """These limits, raised to those of others that go beyond them; jerk does not count."""
-        return replace(
-            self,
-            speed=np.maximum.reduce([self.speed, *(each.speed for each in others)]),
-            acceleration=np.maximum.reduce(
-                [self.acceleration, *(each.acceleration for each in others)]
-            ),
-            torque=np.maximum.reduce([self.torque, *(each.torque for each in others)]),
-            tool_speed=max(self.tool_speed, *(each.tool_speed for each in others)),
-        )
+        names = ("speed", "acceleration", "torque", "tool_speed")
+        columns = ([getattr(each, name) for each in (self, *others)] for name in names)
+        speed, acceleration, torque, tool = (np.maximum.reduce(column) for column in columns)
+        return PathLimits(speed, acceleration, torque, float(tool), self.jerk, self.recorded)
 
 
 def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamics) -> PathLimits:
-    """The largest values of a motion.
-
-    Args:
-        q: joint positions [k, n], rad.
-        qd: joint velocities [k, n], rad/s.
-        qdd: joint accelerations [k, n], rad/s^2.
-        torque: of the joints, friction included [k, n], N m.
-        dynamics: for the speed of flange and elbow.
-    """
-    return PathLimits(
-        np.abs(qd).max(axis=0),
-        np.abs(qdd).max(axis=0),
-        np.abs(torque).max(axis=0),
-        float(point_speed(dynamics, q, qd).max()),
-    )
+    """The largest values of a motion [k, n] in SI; the torque includes friction."""
+    speed, acceleration, most = (np.abs(values).max(axis=0) for values in (qd, qdd, torque))
+    return PathLimits(speed, acceleration, most, float(point_speed(dynamics, q, qd).max()))
 
 
 def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array, Array, Array]:
@@ -321,18 +304,19 @@ class PathDynamics:
         )
         torque = limits.torque - friction
         most = np.broadcast_to(limits.acceleration, self.slope.shape)
-        bound = np.concatenate([most, most, torque - self.gravity, torque + self.gravity], axis=1)
-        bound = np.maximum(bound.T, 1e-3)
-        g = np.concatenate([self.slope, -self.slope, inertia, -inertia], axis=1).T / bound
-        c = np.concatenate([self.curvature, -self.curvature, centrifugal, -centrifugal], axis=1).T
-        c, most = c / bound, fastest**2
+        bound = [most, most, torque - self.gravity, torque + self.gravity]
+        along = [self.slope, -self.slope, inertia, -inertia]
+        across = [self.curvature, -self.curvature, centrifugal, -centrifugal]
+        bound, along, across = (np.concatenate(x, axis=1).T for x in (bound, along, across))
+        bound = np.maximum(bound, 1e-3)
+        g, c, squares = along / bound, across / bound, fastest**2
         if limits.recorded:
             b = self.path.recorded_squared_speed(self.s)
             used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
             used = np.maximum(RECORDED_MARGIN * used, 1.0)
             g, c = g / used, c / used
-            most = np.maximum(most, RECORDED_MARGIN * b)
-        return LimitRows(g, c, most)
+            squares = np.maximum(squares, RECORDED_MARGIN * b)
+        return LimitRows(g, c, squares)
 
     def _friction(self, speed: Array, limit: Array) -> Array:
         """Size of the friction at path speeds [N, 1], joint side [N, n], N m.

@@ -224,7 +224,7 @@ def best_trapezoid(
     """The speed and acceleration to type that fill a slot with the least energy.
 
     Both are rounded up to numbers that a person types, so that the move is never longer than its
-    slot.
+    slot [s]. None if no trapezoid in this slot keeps the limits.
 
     Args:
         path: of the move.
@@ -233,36 +233,29 @@ def best_trapezoid(
         units: of typed speeds and accelerations in SI; those of the pendant where None.
         most: largest speed and acceleration.
         usual: acceleration beyond which a profile must save `GENTLENESS` to be chosen.
-
-    Returns:
-        None if no trapezoid in this slot keeps the limits.
     """
     slowest = path.distance / slot
     units = units or (pendant_unit(path.kind),) * 2
+    tried: list[TypedMove] = []
 
-    def typed(ratio: float) -> TypedMove:
+    def energy(ratio: float) -> float:
         speed = ratio * slowest
         ramp = slot - path.distance / speed
         values = rounded_up(speed, units[0]), rounded_up(speed / ramp, units[1])
-        if values[0] > (1.0 + 1e-9) * most[0] or values[1] > (1.0 + 1e-9) * most[1]:
-            return TypedMove(*values, slot, math.inf)
-        motion = path.motion(*values)
-        if motion.duration > slot * (1.0 + 1e-9):
-            return TypedMove(*values, motion.duration, math.inf)
-        price = 1.0 + GENTLENESS * max(values[1] / usual - 1.0, 0.0)
-        return TypedMove(*values, motion.duration, price * cost(motion))
+        found = TypedMove(*values, slot, math.inf)
+        if values[0] <= (1.0 + 1e-9) * most[0] and values[1] <= (1.0 + 1e-9) * most[1]:
+            motion = path.motion(*values)
+            if motion.duration <= slot * (1.0 + 1e-9):
+                price = 1.0 + GENTLENESS * max(values[1] / usual - 1.0, 0.0)
+                found = TypedMove(*values, motion.duration, price * cost(motion))
+        tried.append(found)
+        return found.energy if math.isfinite(found.energy) else 1e12
 
     ratios = np.linspace(1.05, 2.0, SPEEDS)
-    tried = [typed(ratio) for ratio in ratios]
-    best = int(np.argmin([move.energy for move in tried]))
+    best = int(np.argmin([energy(ratio) for ratio in ratios.tolist()]))
     if not math.isfinite(tried[best].energy):
         return None
     around = ratios[max(best - 1, 0)], ratios[min(best + 1, SPEEDS - 1)]
-
-    def energy(ratio: float) -> float:
-        tried.append(typed(float(ratio)))
-        return tried[-1].energy if math.isfinite(tried[-1].energy) else 1e12
-
     minimize_scalar(energy, bounds=around, method="bounded", options={"maxiter": 8})
     return min(tried, key=lambda move: move.energy)
 
@@ -428,35 +421,23 @@ def sheet_of(
     moves, left = [], duration - sum(rest.kept for rest in cycle.rests)
     for k, (move, slot) in enumerate(zip(cycle.moves, slots, strict=True)):
         waypoint = tuple(round(math.degrees(q), 2) + 0.0 for q in move.q[-1])
+        step, taken = Step("move", k, waypoint, move.line, kept=locked[k]), move.duration
         path = programmed_path(move.q, robot, cycle.tool)
-        if path is None:
-            moves.append(Step("move", k, waypoint, move.line, kept=locked[k]))
-            left -= move.duration
-            continue
-        units = pendant_unit(move.kind) * scale, pendant_unit(move.kind) * scale**2
-        old = (_rounded(move.speed / units[0]), _rounded(move.acceleration / units[1]))
-        new = old
-        if not locked[k]:
+        if path is not None:
+            units = pendant_unit(move.kind) * scale, pendant_unit(move.kind) * scale**2
+            old = (_rounded(move.speed / units[0]), _rounded(move.acceleration / units[1]))
             most = (max_speedup * old[0] * units[0], max_speedup * old[1] * units[1])
-            best = best_trapezoid(
-                path, slot, partial(cost, k, slot), units, most, move.acceleration
-            )
+            priced, usual = partial(cost, k, slot), move.acceleration
+            best = None if locked[k] else best_trapezoid(path, slot, priced, units, most, usual)
+            new = old
             if best is not None:
                 new = (_rounded(best.speed / units[0]), _rounded(best.acceleration / units[1]))
-        left -= path.motion(new[0] * units[0], new[1] * units[1]).duration
-        moves.append(
-            Step(
-                "moveJ" if path.kind == "moveJ" else "moveL",
-                k,
-                waypoint,
-                move.line,
-                old[0],
-                new[0],
-                old[1],
-                new[1],
-                kept=locked[k],
-            )
-        )
+            values = (old[0], new[0], old[1], new[1])
+            do: Literal["moveJ", "moveL"] = "moveJ" if path.kind == "moveJ" else "moveL"
+            step = Step(do, k, waypoint, move.line, *values, kept=locked[k])
+            taken = path.motion(new[0] * units[0], new[1] * units[1]).duration
+        left -= taken
+        moves.append(step)
     slack = [(k, j) for k, j in cycle.program if j is not None and not cycle.rests[k].waits[j].kept]
     here = [(k, j) for k, j in slack if k == waiting_after]
     chosen = max(here, key=lambda at: cycle.rests[at[0]].waits[at[1]].duration, default=None)
