@@ -111,10 +111,12 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
 
     robot.ask(DASHBOARD_PORT, "power off")
     robot.await_state(message="off", robot_mode="power off")
+    robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
     robot.observer.wait(is_close_to_bus, "the power of this mode")
     off = robot.figure("total", "power_W")
     robot.ask(DASHBOARD_PORT, "power on")
     robot.await_state(message="braked", robot_mode="idle")
+    robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
     robot.observer.wait(is_close_to_bus, "the power of this mode")
     assert off < robot.figure("total", "power_W") < standing
     robot.switch_on()

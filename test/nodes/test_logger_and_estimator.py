@@ -226,7 +226,7 @@ def test_recording_by_service(running: Cell) -> None:
             times.append(stamp)
             totals.append(message.position[message.name.index("total")])
     assert len(times) > 20
-    assert sum(first <= stamp <= last for stamp in times) > 0.5 * len(times)
+    assert sum(first <= stamp <= last for stamp in times) > 10
     assert totals == sorted(totals)
     assert totals[-1] > totals[0]
     messages = messages_of_bag(bag)
