@@ -34,7 +34,7 @@ from ur_energy_model.trajectory.named_motions import named_motion
 ROBOT = load_robot("ur5e")
 TRUTH = "actual_robot_energy_consumed"
 """RTDE field that carries the truth."""
-SECONDS = 3.0
+SECONDS = 2.0
 AWAY = np.array([0.6, -1.1, 1.0, -1.0, -1.2, 0.5])
 
 
@@ -153,12 +153,12 @@ def counted(estimator: LiveEstimator) -> np.ndarray:
     return snapshot.lifetime.net
 
 
-@pytest.fixture(scope="module", params=[1])
-def session(request: pytest.FixtureRequest) -> MixedSession:
-    return mixed_session(request.param)
+@pytest.fixture(scope="module")
+def session() -> MixedSession:
+    return mixed_session(1)
 
 
-@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
 def test_all_calculations_agree_and_are_right(
     session: MixedSession, tmp_path: Path, rate: float
 ) -> None:
@@ -167,9 +167,9 @@ def test_all_calculations_agree_and_are_right(
     model = load_model(tmp_path / "model.yaml")
     bag = write_bag(tmp_path / "session", telemetry)
     offline = estimate_energy(model, bag)
-    whole = counted(live(model, telemetry, len(telemetry)))
-    channels = live(model, telemetry, len(telemetry)).channels
-    for size in (1, 7, 250) if rate <= 50 else (13, 250):
+    at_once = live(model, telemetry, len(telemetry))
+    whole, channels = counted(at_once), at_once.channels
+    for size in (1, 250) if rate <= 50 else (13,):
         np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
     total = whole[channels.arm["total"]]
     assert offline.supply == pytest.approx(total, rel=1e-6)

@@ -60,7 +60,7 @@ def trials_of_pairs(
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Trial]]:
-    return trials_of_pairs("ur5e", range(840, 844), 10.0, tmp_path_factory.mktemp("pairs"))
+    return trials_of_pairs("ur5e", range(840, 844), 8.0, tmp_path_factory.mktemp("pairs"))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -137,7 +137,7 @@ def test_states_partition_time_and_energy() -> None:
 
 
 def test_an_arm_with_brakes_engaged_takes_the_power_of_its_mode() -> None:
-    telemetry = motion(10.0, speed=0.0)
+    telemetry = motion(4.0, speed=0.0)
     n = len(telemetry)
     idle = changed(
         telemetry,
@@ -155,13 +155,13 @@ def test_an_arm_with_brakes_engaged_takes_the_power_of_its_mode() -> None:
 
 
 def test_standby_is_followed_at_standstill_and_limited() -> None:
-    telemetry = motion(40.0, speed=0.0)
+    telemetry = motion(20.0, speed=0.0)
     higher = telemetry["actual_robot_current"] + 4.0 / 48.0
-    snapshot = seen(fed(changed(telemetry, actual_robot_current=higher), size=10))
+    snapshot = seen(fed(changed(telemetry, actual_robot_current=higher), size=50))
     assert snapshot.standby == pytest.approx(29.0, abs=0.01)
     assert abs(snapshot.power[snapshot.channels.arm["total"]] - total(telemetry)[-1] - 4.0) < 0.5
     far = telemetry["actual_robot_current"] + 40.0 / 48.0
-    estimator = fed(changed(telemetry, actual_robot_current=far), size=10)
+    estimator = fed(changed(telemetry, actual_robot_current=far), size=50)
     assert seen(estimator).standby == pytest.approx(40.0)  # the model's 25 and the limit of 15
     assert estimator.calculator.standby.at_limit
 

@@ -85,15 +85,14 @@ def follow(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Motions must begin within 8 s."""
-    monkeypatch.setattr(plan_follower, "EXPECTED", (-1.0, 8.0))
+    """Motions must begin within 6.5 s."""
+    monkeypatch.setattr(plan_follower, "EXPECTED", (-1.0, 6.5))
 
 
 @pytest.mark.parametrize(
     ("plan", "done", "begins"),
     [
         pytest.param(THERE, [*WAIT, *THERE], 1.0, id="exactly"),
-        pytest.param(THERE, [*WAIT, (2.05, GOAL)], 1.0, id="2.5 % slower"),
         pytest.param(BENT, [*WAIT, *BENT], 1.0, id="with a stop"),
         pytest.param(HELD, [*WAIT, *HELD], 1.0, id="with holds at its start and within"),
         pytest.param(THERE, [(0.3, START), *THERE, (1.0, START)], 0.3, id="without a rest after"),
@@ -126,19 +125,16 @@ def test_the_motion_of_a_plan_is_measured(
     [
         pytest.param(THERE, [*WAIT, (2.0, START - WAY)], "no motion", id="another motion"),
         pytest.param(THERE, [*WAIT, *slower(THERE, 2.0)], "instead of 2.0 s", id="at 50 %"),
-        pytest.param(THERE, [*WAIT, *slower(THERE, 0.5)], "instead of 2.0 s", id="at 200 %"),
         pytest.param(THERE, [*WAIT, *slower(THERE, 1.2)], "instead of 2.0 s", id="at 83 %"),
         pytest.param(
             BENT, [*WAIT, BENT[0], (1.5, BENT[0][1]), BENT[1]], "instead of 3.0 s", id="a pause"
         ),
-        pytest.param(BENT, [*WAIT, BENT[0]], "no motion", id="only a part"),
         pytest.param(BENT, [*WAIT, (3.0, GOAL)], "no motion", id="another path to the same end"),
         pytest.param(BENT, [*WAIT, *reversed(BENT)], "no motion", id="reversed order"),
         pytest.param(
             THERE, [*WAIT, (2.0, GOAL + 0.03)], "no motion", id="an end beside the planned one"
         ),
-        pytest.param(THERE, [(10.0, START), *THERE], "no motion", id="too late"),
-        pytest.param(THERE, [*WAIT, (2.0, START)], "no motion", id="no motion"),
+        pytest.param(THERE, [(8.0, START), *THERE], "no motion", id="too late"),
         pytest.param([(0.5, START), (1.0, START)], [*WAIT, *THERE], "no motion", id="a hold"),
     ],
 )
@@ -147,7 +143,7 @@ def test_another_motion_is_not_measured(
 ) -> None:
     follower = PlanFollower()
     follower.expect("plan", plan_of(plan))
-    ((key, text),) = follow(follower, [*done, (8.5, done[-1][1])], packet=25)[0]
+    ((key, text),) = follow(follower, [*done, (7.0, done[-1][1])], packet=25)[0]
     assert key == "plan"
     assert isinstance(text, str)
     assert reason in text

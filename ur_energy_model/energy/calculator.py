@@ -66,11 +66,9 @@ class SpeedAlignment:
         self._last: Array | None = None
 
     def __call__(self, steps: Array, qd: Array) -> Array:
-        """Joint velocities at the instants of the currents of the same samples [samples, n], rad/s.
+        """Velocities [samples, n], rad/s, at the instants of the currents of the same samples.
 
-        Args:
-            steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
-            qd: joint velocities as reported [samples, n], rad/s.
+        From those reported, after bridged steps (`Steps.bridged`) [samples], s.
         """
         if self.delay == 0.0 or not len(qd):
             return qd
@@ -84,9 +82,6 @@ class MeasuredPowers:
 
     Keeps the last speed, for the delay of the currents, and the last current, for EcBot's inductive
     term.
-
-    Args:
-        model: of the arm, n joints.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -100,14 +95,8 @@ class MeasuredPowers:
     ) -> DrivePowers:
         """Powers of the samples that follow those of the last call, without sensitivities.
 
-        Args:
-            steps: bridged steps to the samples (`Steps.bridged`) [samples], s.
-            qd: joint velocities as recorded [samples, n], rad/s.
-            current: motor currents [samples, n], A.
-            temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
-
-        Returns:
-            Powers with the model's standby; `demand` is the arm's demand on the supply.
+        Bridged steps [samples], s; speeds and motor currents as recorded [samples, n], rad/s, A;
+        temperatures [n] or [samples, n], degC. With the model's standby power.
         """
         rate = None
         if self._inductive and len(current):
@@ -141,12 +130,9 @@ class BusCapacitor:
         self.capacity, self.floor, self.stored = capacity, floor, 0.0
 
     def __call__(self, steps: Array, demand: Array) -> Array:
-        """Power at the supply [samples], W.
+        """Power at the supply [samples], W, from the whole arm's demand [samples], W.
 
-        Args:
-            steps: bridged steps to the samples (`Steps.bridged`) [samples], s; a sample's demand
-                holds since the one before.
-            demand: of the whole arm, negative where it regenerates [samples], W.
+        Bridged steps [samples], s; a sample's demand holds since the one before.
         """
         floor, capacity, stored = self.floor, self.capacity, self.stored
         out = np.maximum(demand, floor)
@@ -336,12 +322,9 @@ class EnergyCalculator:
         return None
 
     def _powers(self, batch: Telemetry, current: Array | None, steps: Array) -> tuple[Array, Mask]:
-        """Powers of motors and drivers with brakes released [samples, channels], W.
+        """Powers with brakes released [samples, channels], W, and whether they are possible.
 
         The column of the total contains the demand without standby; `_supply` completes it.
-
-        Returns:
-            powers, and the samples whose powers are possible for the arm [samples].
         """
         columns, temperature = self.channels, batch.columns.get("joint_temperatures")
         out = np.zeros((len(batch), len(columns)))
@@ -385,11 +368,7 @@ class EnergyCalculator:
         return out, good
 
     def _motion(self, batch: Telemetry) -> tuple[Array, Array, Array]:
-        """Target positions, velocities and accelerations [samples, n], else the measured ones.
-
-        Raises:
-            MissingFieldError: neither is available.
-        """
+        """Target positions, velocities and accelerations [samples, n], else the measured ones."""
         if "target_qdd" in batch.columns:
             batch.require("target_q", "target_qd", purpose="the method motion")
             q, qd, qdd = (batch.columns[f"target_{name}"] for name in ("q", "qd", "qdd"))
@@ -412,10 +391,7 @@ class EnergyCalculator:
         return self._dynamics
 
     def _sensitivity_columns(self, powers: DrivePowers) -> Array:
-        """Sensitivities in the order of the table's last columns [samples, errors], W.
-
-        The last one is the session's standby, for a standard deviation of 1 W.
-        """
+        """The table's last columns [samples, errors], W; the last one is for 1 W of standby."""
         samples, n, own = powers.sensitivity.shape
         each, whole = self.channels.errors
         joints, total = np.zeros((samples, n, each)), np.zeros((samples, whole))

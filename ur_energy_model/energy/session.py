@@ -23,8 +23,7 @@ from ur_energy_model.typing import Array, Mask
 class FrictionSplit:
     """Splits currents into friction that varies between sessions and everything else.
 
-    Args:
-        model: of the arm, n joints; friction scales are relative to its friction.
+    Friction scales are relative to the friction of the model, n joints.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -38,16 +37,10 @@ class FrictionSplit:
     def __call__(
         self, qd: Array, load: Array, current: Array, temperature: Array | None
     ) -> tuple[Array, Array]:
-        """Current of the varying friction at scale 1, and the current left for it.
+        """Current of the varying friction at scale 1, and the current left for it [samples, n], A.
 
-        Args:
-            qd: joint velocities [samples, n], rad/s.
-            load: torque of links, payload and rotors, joint side [samples, n], N m.
-            current: measured [samples, n], A.
-            temperature: of the joints [n] or [samples, n], degC, NaN where unknown; or None.
-
-        Returns:
-            both [samples, n], A.
+        `load` is the torque of links, payload and rotors, joint side [samples, n], N m;
+        temperatures [n] or [samples, n], degC, are NaN where unknown.
         """
         whole = self._whole.torque(qd, load, temperature)
         fixed = self._fixed.torque(qd, load, temperature)
@@ -66,11 +59,7 @@ WITHIN_SESSION = 0.03
 
 
 class FrictionAnchor:
-    """Friction scales of one session, estimated as samples arrive until `done`.
-
-    Args:
-        model: of the arm, n joints, in any session.
-    """
+    """Friction scales of one session of an arm, estimated as samples arrive until `done`."""
 
     def __init__(self, model: EnergyModel) -> None:
         n = model.dof
@@ -95,16 +84,10 @@ class FrictionAnchor:
         current: Array,
         temperature: Array | None = None,
     ) -> None:
-        """Use consecutive samples that follow the previous ones.
+        """Use consecutive samples that follow the previous ones: motion and motor currents.
 
-        Args:
-            dynamics: of the arm in its current setup.
-            time: [samples], s.
-            q: joint positions [samples, n], rad.
-            qd: joint velocities [samples, n], rad/s.
-            qdd: joint accelerations [samples, n], rad/s^2.
-            current: of the motors [samples, n], A.
-            temperature: of the joints [samples, n], degC, NaN where unknown; or None.
+        Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC, NaN where a
+        temperature is unknown. The dynamics are of the arm in its current setup.
         """
         if len(time) < 2 or self.done:
             return
@@ -146,10 +129,7 @@ class FrictionAnchor:
 class RunningMean:
     """Exponentially weighted mean and variance of a slow quantity, unbiased from the first value.
 
-    Attributes:
-        time_constant: s.
-        mean, variance: of the values so far (0 before the first).
-        elapsed: time observed [s].
+    `elapsed` is the time observed [s], up to a time constant [s] the mean is arithmetic.
     """
 
     def __init__(self, time_constant: float) -> None:
@@ -198,13 +178,10 @@ BLOCK_NOISE = 0.8
 
 
 class Standby(NamedTuple):
-    """Standby power of consecutive samples.
+    """Standby power in use at consecutive samples, and its standard deviation [samples], W.
 
-    Attributes:
-        power, std: in use, and its standard deviation [samples], W.
-        errors: its change per error of the power of motors and drivers [samples, k], W.
-        anchor: index of the first sample at which the session's own standby power is in use,
-            if that is among these samples; else None.
+    `errors` is its change per error of the power of motors and drivers [samples, k], W, `anchor`
+    the first of these samples at which the session's own standby power is in use, else None.
     """
 
     power: Array
@@ -372,9 +349,6 @@ class SessionModel:
         Accelerations are the controller's targets: those differentiated from measured speeds come
         too late, and inertia would count as friction.
 
-        Args:
-            samples: usable ones, of one setup; without targets and currents they show nothing.
-            dynamics: returns those of the arm in its setup.
         """
         before, self._time = self._time, float(samples.time[-1])
         if before is None or not 0.0 <= float(samples.time[0]) - before <= SESSION_GAP:

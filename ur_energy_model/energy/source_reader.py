@@ -21,14 +21,9 @@ class SourceReader:
     """Reads a source in its own thread until it is stopped.
 
     A controller that cannot be reached is tried again; other errors end the thread and are kept
-    in `failure`.
-
-    Args:
-        open_source: makes the source; called again for each attempt.
-        consume: called with each batch, in the thread.
-        loop: open a recorded source again when it ends.
-        on_end: called in the thread when a recorded source has ended.
-        clock: that a live source stamps with; its corrections are added to the stamps.
+    in `failure`. `consume` takes each batch, in the thread, where `on_end` is called when a
+    recorded source has ended; with `loop` it is opened again. The corrections of the clock that a
+    live source stamps with are added to the stamps.
 
     Attributes:
         info: robot and recording, None before the source was opened.

@@ -90,9 +90,6 @@ PAYLOAD: tuple[str, ...] = ("payload", "payload_cog", "payload_inertia")
 class OperatingConditions:
     """The most recent operating conditions.
 
-    Args:
-        setup: of the model.
-
     Attributes:
         setup: mounting of the model, with the payload set in the controller once it is known.
         speed_scaling: product of slider and limiter.
@@ -183,24 +180,14 @@ OPTIONAL: tuple[str, ...] = (
 
 
 class UsableSamples:
-    """Finds the samples whose values are finite and possible.
-
-    Args:
-        limits: of the arm; every field above has some.
-        most_power: that the bus can show [W].
-    """
+    """Finds the samples whose values are within limits, and whose bus power is [W]."""
 
     def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
         self._limits, self._most_power = limits, most_power
         self._layouts: dict[tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array, Mask]] = {}
 
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
-        """Usable samples [samples].
-
-        Args:
-            batch: any samples.
-            current: motor currents [samples, n], A; None where powers are computed from the motion.
-        """
+        """Usable samples [samples]; without motor currents [samples, n], A, those with motion."""
         columns, count = batch.columns, len(batch)
         names, low, high, optional = self._layout(columns, current)
         parts = [batch.time, *(columns[name] for name in names)]
@@ -247,11 +234,7 @@ class UsableSamples:
 
 
 def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
-    """Refuse a model whose joints are not those of its robot.
-
-    Raises:
-        WrongRobotError: names both.
-    """
+    """Raise WrongRobotError for a model whose joints are not those of its robot."""
     if tuple(joint.name for joint in model.joints) != robot.joint_names:
         raise WrongRobotError(
             f"model of {model.robot}",
@@ -261,11 +244,7 @@ def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
 
 
 def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
-    """Refuse a recording of another robot.
-
-    Raises:
-        WrongRobotError: the recording names another robot.
-    """
+    """Raise WrongRobotError for a recording that names another robot."""
     if info.robot is not None and info.robot != robot.name:
         raise WrongRobotError(
             path,
@@ -291,13 +270,9 @@ def model_of_arm(
 ) -> tuple[EnergyModel, str | None]:
     """A model for the arm of a recording, and a warning where it was identified on another one.
 
-    The intervals of a model of another serial number contain the spread between arms.
-
-    Args:
-        model: as it was identified.
-        info: of the recording.
-        same_arm: the arm is the same whatever the serial numbers are, as after an exchange of its
-            control box.
+    The intervals of a model of another serial number contain the spread between arms. With
+    `same_arm` the arm is the same whatever the serial numbers, as after an exchange of its control
+    box.
     """
     known = serials(model, info)
     if same_arm or same_serial(*known.values()) is not False:
@@ -318,11 +293,7 @@ def doubt_about_arm(
 ) -> str | None:
     """A warning where serial numbers do not show it, but friction or misfit show another arm.
 
-    Args:
-        model: of the arm, not widened.
-        info: of the recording.
-        session: of the recording.
-        misfits: what else contradicts the model, in words.
+    The model is not widened; `misfits` are what else contradicts it, in words.
     """
     if is_generic(model) or same_serial(*serials(model, info).values()) is not None:
         return None
@@ -342,11 +313,7 @@ def doubt_about_arm(
 
 
 def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
-    """Refuse a batch without these fields, or of another number of joints.
-
-    Raises:
-        MissingFieldError, RecordingError: with the field at fault.
-    """
+    """Raise MissingFieldError or RecordingError for a lacking field or another number of joints."""
     batch.require(*names, purpose="identification")
     for name in names:
         values = batch[name]

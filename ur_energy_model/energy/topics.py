@@ -65,12 +65,7 @@ def stamped_order(joints: int) -> list[int]:
 
 
 def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Content of energy/joints: values [W, J] by joint, part of the arm or "total", and interface.
-
-    Args:
-        snapshot: state of the estimator.
-        joints: joint names, prefix included.
-    """
+    """Content of energy/joints: values [W, J] by joint, part or "total", and interface."""
     columns, power, net = snapshot.channels, snapshot.power, snapshot.since_reset.net
     of_joints = {name: power[part] for name, part in columns.per_joint.items()}
     of_joints["electrical_energy"] = net[columns.per_joint["electrical_power"]]
@@ -131,10 +126,7 @@ def total_numbers(snapshot: Snapshot) -> dict[str, float]:
 def numbers(
     snapshot: Snapshot, joints: Sequence[str], energies: Array | None = None
 ) -> dict[str, float]:
-    """All values by name of the topic; those of the bus only if it is measured.
-
-    `energies` are the `energy_values` of the snapshot, where the caller has them.
-    """
+    """All values by topic, those of a measured bus only; from `energy_values` if there are some."""
     values = (energy_values(snapshot) if energies is None else energies).tolist()
     places = _number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}

@@ -117,12 +117,9 @@ def square_root(covariance: Array) -> Array:
 
 @dataclass(frozen=True)
 class JointArrays:
-    """Constants of n joints; units and sides as in `JointModel`.
+    """Constants of n joints [n]; units and sides as in `JointModel`.
 
-    Attributes:
-        gear_ratio, reflected_inertia, torque_constant, winding_resistance, back_emf_constant: [n].
-        presliding: travel within which Coulomb friction turns around [n], rad; 0 if unknown.
-        friction: of all joints.
+    `presliding` is the travel within which Coulomb friction turns around, rad; 0 if unknown.
     """
 
     gear_ratio: Array
@@ -186,11 +183,7 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 class BusErrors(NamedTuple):
     """Parameter changes of k independent errors, one standard deviation each, for n joints.
 
-    Attributes:
-        standby: [k], W.
-        resistance: of the windings [k, n], ohm.
-        back_emf: constants [k, n], V s/rad.
-        driver: losses [k, n], W/A.
+    Standby [k], W; resistances, back-EMF constants and driver losses [k, n], ohm, V s/rad, W/A.
     """
 
     standby: Array
@@ -235,11 +228,8 @@ class BusModel:
     def torque_constant_errors(self, back_emf: Array) -> Array:
         """Relative errors of the torque constants that `errors` contains [k, n].
 
-        Zeros where bus power determined the back-EMF constants; else they follow from the torque
-        constants and have their errors.
-
-        Args:
-            back_emf: constants [n], V s/rad.
+        Zeros where bus power determined the back-EMF constants [n], V s/rad; else they follow from
+        the torque constants and have their errors.
         """
         errors = self.split_errors(len(back_emf)).back_emf
         if self.source != "prior":
@@ -247,11 +237,7 @@ class BusModel:
         return np.divide(errors, back_emf, out=np.zeros_like(errors), where=back_emf > 0)
 
     def split_errors(self, n: int) -> BusErrors:
-        """Columns of `errors` by parameter; without rows if there are no errors.
-
-        Args:
-            n: number of joints.
-        """
+        """Columns of `errors` by parameter of n joints; without rows if there are no errors."""
         errors = self.errors if self.errors.size else np.zeros((0, 1 + 3 * n))
         return BusErrors(errors[:, 0], *np.split(errors[:, 1:], 3, axis=1))
 
@@ -398,16 +384,7 @@ class CurrentErrors:
         temperature: Array | None,
         direction: Array | None,
     ) -> CurrentDeviations:
-        """Changes of the currents of a motion.
-
-        Args:
-            qd: joint velocities [samples, n], rad/s.
-            qdd: joint accelerations [samples, n], rad/s^2.
-            load: torque without friction, joint side [samples, n], N m.
-            current: predicted [samples, n], A.
-            temperature: see `FrictionBank.torque`.
-            direction: see `FrictionBank.torque`.
-        """
+        """Changes of the predicted currents of a motion; arguments as for `FrictionBank.torque`."""
         arrays = self._arrays
         terms = arrays.friction.regressors(qd, load, temperature, direction)
         breakaway = arrays.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
@@ -444,13 +421,8 @@ class Drives:
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
-        Args:
-            current: motor currents [samples, n], A.
-            qd: joint velocities [samples, n], rad/s.
-            friction: motor-side friction torque [samples, n], N m.
-            current_errors: of the currents; None leaves the sensitivities out.
-            standby: standby power that replaces the model's [W].
-            current_rate: dI/dt [samples, n], A/s, for EcBot's inductive term.
+        From motor currents, A, joint velocities, rad/s, and motor-side friction torques, N m,
+        [samples, n] each. Without errors of the currents there are no sensitivities.
         """
         joints, bus = self.joints, self.bus
         motor_speed = joints.gear_ratio * qd

@@ -52,12 +52,12 @@ class ArmDynamics:
     def inverse_dynamics(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Joint torques [samples, n], N m, of links and payload (recursive Newton-Euler).
 
-        Args:
-            q: joint positions [samples, n], rad.
-            qd: joint velocities [samples, n], rad/s.
-            qdd: joint accelerations [samples, n], rad/s^2.
+        The motion is [samples, n] in rad, rad/s, rad/s^2.
         """
-        return self._rnea(self.model, q, qd, qdd)
+        out, data = np.empty((len(q), self.dof)), self.model.createData()
+        for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
+            out[i] = pin.rnea(self.model, data, *motion)
+        return out
 
     def gravity_torque(self, q: Array) -> Array:
         """Joint torques at rest [samples, n], N m."""
@@ -127,14 +127,10 @@ class ArmDynamics:
         return -np.swapaxes(np.cross(joints[:, :, None, :3, 2], arms), -1, -2)
 
     def frames(self, q: Array) -> tuple[Array, Array]:
-        """Poses of all links and joints in the base frame, array-wise over samples.
+        """Poses of links and joints in the base frame, translations in m, at q [samples, n], rad.
 
-        Args:
-            q: joint positions [samples, n], rad.
-
-        Returns:
-            Poses of the base and the link DH frames [samples, n + 1, 4, 4], and of the joints
-            [samples, n, 4, 4]: joint k turns about the z axis of its frame. Translations in m.
+        Those of the base and the link DH frames [samples, n + 1, 4, 4], and of the joints
+        [samples, n, 4, 4]: joint k turns about the z axis of its frame.
         """
         links = np.empty((len(q), self.dof + 1, 4, 4))
         joints = np.empty((len(q), self.dof, 4, 4))
@@ -173,13 +169,6 @@ class ArmDynamics:
             pin.forwardKinematics(self.model, self.data, q[i], qd[i])
             pose = self.data.oMi[self.dof] * flange
             out[i] = pose.rotation @ flange.actInv(self.data.v[self.dof]).linear
-        return out
-
-    def _rnea(self, model: pin.Model, q: Array, qd: Array, qdd: Array) -> Array:
-        out = np.empty((len(q), self.dof))
-        data = model.createData()
-        for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
-            out[i] = pin.rnea(model, data, *motion)
         return out
 
 

@@ -44,35 +44,14 @@ LINK_PARAMETERS = 4
 """Inertial parameters of a link that its weight depends on: mass [kg], first moments [kg m]."""
 
 
-@dataclass(frozen=True)
 class CalibrationLayout:
-    """Positions of a calibration's values in one vector, for n joints.
+    """Places in one vector, for n joints: links one by one [4 n], link gains, payload gains [n]."""
 
-    Attributes:
-        dof: n.
-    """
-
-    dof: int
-
-    @property
-    def links(self) -> slice:
-        """Deviations of the links, link by link [4 n]."""
-        return slice(0, LINK_PARAMETERS * self.dof)
-
-    @property
-    def link_gain(self) -> slice:
-        """Link gains [n]."""
-        return slice(self.links.stop, self.links.stop + self.dof)
-
-    @property
-    def payload_gain(self) -> slice:
-        """Payload gains [n]."""
-        return slice(self.link_gain.stop, self.link_gain.stop + self.dof)
-
-    @property
-    def size(self) -> int:
-        """Length of the vector."""
-        return (LINK_PARAMETERS + 2) * self.dof
+    def __init__(self, dof: int) -> None:
+        first, second = LINK_PARAMETERS * dof, (LINK_PARAMETERS + 1) * dof
+        self.size = (LINK_PARAMETERS + 2) * dof
+        self.links, self.link_gain = slice(0, first), slice(first, second)
+        self.payload_gain = slice(second, self.size)
 
 
 @dataclass(frozen=True)
@@ -228,11 +207,7 @@ class EnergyModel:
         return load_robot(self.robot).name
 
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
-        """The robot description with the identified link tensors.
-
-        Args:
-            robot: description of the arm; None loads the one that the model names.
-        """
+        """The robot description, None for the one that is named, with the identified tensors."""
         robot = load_robot(self.robot) if robot is None else robot
         return robot if self.link_tensors is None else self.link_tensors.applied_to(robot)
 
@@ -280,16 +255,11 @@ class EnergyModel:
         temperature: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
-        """Currents and powers of a motion.
+        """Currents and powers of a motion [samples, n], rad, rad/s, rad/s^2.
 
-        Args:
-            q: joint positions [samples, n], rad.
-            qd: joint velocities [samples, n], rad/s.
-            qdd: joint accelerations [samples, n], rad/s^2.
-            dynamics: of the arm in its setup; None builds that of the model, which takes a
-                millisecond.
-            temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
-            std: compute the sensitivities, which standard deviations need.
+        Dynamics are of the arm in its setup; None builds that of the model, which takes a
+        millisecond. Temperatures [n] or [samples, n], degC, are None if unknown; `std` computes the
+        sensitivities, which standard deviations need.
         """
         dynamics = self.dynamics() if dynamics is None else dynamics
         return self.from_link_torque(
@@ -311,15 +281,10 @@ class EnergyModel:
         direction: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
-        """Currents and powers from the torque of links and payload.
+        """Currents and powers from the torque of links and payload, joint side [samples, n], N m.
 
-        Args:
-            link_torque: of links and payload, joint side [samples, n], N m.
-            qd: joint velocities [samples, n], rad/s.
-            qdd: joint accelerations [samples, n], rad/s^2.
-            temperature: joint temperatures [n] or [samples, n], degC; None if unknown.
-            direction: of Coulomb friction, see `direction`; None derives it from the speed.
-            std: compute the sensitivities, which standard deviations need.
+        The rest as for `predict`; the direction of Coulomb friction is that of `direction`, None
+        derives it from the speed.
         """
         load, friction, current = self._motion(link_torque, qd, qdd, temperature, direction)
         if not std:
@@ -365,16 +330,11 @@ class EnergyModel:
         current_rate: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
-        """Powers from measured currents, without rigid-body dynamics.
+        """Powers from measured motor currents [samples, n], A, without rigid-body dynamics.
 
-        Args:
-            qd: joint velocities [samples, n], rad/s, at the instants of the currents
-                (`SpeedAlignment` with the model's current_delay).
-            current: measured motor currents [samples, n], A.
-            temperature: joint temperatures [n] or [samples, n], degC.
-            standby: standby power that replaces the model's [W].
-            current_rate: dI/dt [samples, n], A/s; only EcBot's inductive term needs it.
-            std: compute the sensitivities, which standard deviations need.
+        Velocities [samples, n], rad/s, are at the instants of the currents (`SpeedAlignment` with
+        the model's current_delay). `standby` replaces the model's [W]; only EcBot's inductive term
+        needs the rate dI/dt [samples, n], A/s. The rest as for `predict`.
         """
         joints = self._arrays
         friction = joints.friction.torque_within(qd, current * joints.torque_constant, temperature)
@@ -396,12 +356,9 @@ class EnergyModel:
     def direction(self, q: Array, qd: Array, start: Array | None = None) -> Array | None:
         """Direction of Coulomb friction, with the memory of joints at rest [samples, n].
 
-        None if no joint has a presliding travel, or for a single sample without a start.
-
-        Args:
-            q: joint positions [samples, n], rad, without gaps.
-            qd: joint velocities [samples, n], rad/s.
-            start: direction before the first sample [n]; None derives it from the speed.
+        None if no joint has a presliding travel, or for a single sample without the direction
+        `start` before it [n], which else follows from the speed. Positions and velocities
+        [samples, n], rad, rad/s, are without gaps.
         """
         travel = self._arrays.presliding
         if not travel.any() or (start is None and len(q) < 2):

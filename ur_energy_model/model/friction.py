@@ -271,21 +271,20 @@ class Friction:
         )
 
 
-_SMOOTH = ("smoothing",)
 _TERMS: dict[str, tuple[Term, str]] = {
     "viscous": (Term(viscous, ()), "N m s/rad"),
     "coulomb": (Term(coulomb), "N m"),
     "coulomb_direct": (Term(direct_coulomb), "N m"),
     "coulomb_reverse": (Term(reverse_coulomb), "N m"),
-    "stribeck": (Term(stribeck, (*_SMOOTH, "stribeck_speed")), "N m"),
-    "power": (Term(power, (*_SMOOTH, "exponent")), "N m"),
+    "stribeck": (Term(stribeck, ("smoothing", "stribeck_speed")), "N m"),
+    "power": (Term(power, ("smoothing", "exponent")), "N m"),
     LOAD: (Term(load), "1"),
     LOAD_ASYMMETRY: (Term(load_asymmetry, ()), "1"),
     "square": (Term(signed_square, ()), "N m s^2/rad^2"),
     "cubic": (Term(cubic, ()), "N m s^3/rad^3"),
     "viscous_temperature": (Term(warm_viscous, ("reference_temperature",)), "N m s/rad/K"),
     "power_temperature": (
-        Term(warm_power, (*_SMOOTH, "exponent", "reference_temperature")),
+        Term(warm_power, ("smoothing", "exponent", "reference_temperature")),
         "N m/K",
     ),
 }
@@ -422,11 +421,9 @@ class FrictionBank:
     ) -> Array:
         """Motor-side friction torque [samples, n], N m; positive against positive speed.
 
-        Args:
-            speed: joint side [samples, n], rad/s.
-            load: joint torque without friction [samples, n], N m.
-            temperature: [n] or [samples, n], degC; None stands for the middle of the fitted range.
-            direction: see `OperatingPoint` [samples, n].
+        From speed, rad/s, and joint torque without friction, N m, joint side [samples, n];
+        temperatures [n] or [samples, n], degC, where None stands for the middle of the fitted
+        range; and directions, see `OperatingPoint` [samples, n].
         """
         out = np.empty_like(speed)
         for group in self._groups:
@@ -437,12 +434,9 @@ class FrictionBank:
     def torque_within(
         self, speed: Array, motor_torque: Array, temperature: Array | None = None
     ) -> Array:
-        """Friction's part of a known motor torque, motor side [samples, n], N m.
+        """Friction's part of a known motor torque, load and friction together [samples, n], N m.
 
-        Args:
-            speed: joint side [samples, n], rad/s.
-            motor_torque: load and friction together, motor side [samples, n], N m.
-            temperature: as for `torque`.
+        Both are motor side; speed and temperature as for `torque`.
         """
         out = np.empty_like(speed)
         whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
@@ -579,8 +573,7 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
 class FrictionDirection:
     """Direction of Coulomb friction with presliding memory, batch by batch.
 
-    Args:
-        travel: travel constant of the joints [n], rad; 0 for joints without presliding.
+    The travel constants of the joints [n], rad, are 0 for joints without presliding.
     """
 
     def __init__(self, travel: Array) -> None:
@@ -589,11 +582,9 @@ class FrictionDirection:
         self._memory: Array | None = None
 
     def __call__(self, q: Array, qd: Array) -> Array | None:
-        """Direction for samples that follow those of the last call; None without presliding.
+        """Direction for samples [samples, n], rad, rad/s, that follow those of the last call.
 
-        Args:
-            q: joint positions [samples, n], rad.
-            qd: joint velocities [samples, n], rad/s.
+        None without presliding.
         """
         if not self._travel.any():
             return None
@@ -611,13 +602,8 @@ class FrictionDirection:
 def coulomb_viscous_fit(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
     """Coulomb and viscous friction closest to a law of any form, without load (least squares).
 
-    Args:
-        friction: of one joint.
-        gear_ratio: motor turns per joint turn.
-        fastest: the line is fitted from 5 to 100 % of this speed, joint side [rad/s].
-
-    Returns:
-        "coulomb" [N m] and "viscous" [N m s/rad], motor side.
+    The line is fitted from 5 to 100 % of the speed `fastest`, joint side [rad/s]; "coulomb" [N m]
+    and "viscous" [N m s/rad] are motor side.
     """
     speed = np.linspace(0.05 * fastest, fastest, 40)[:, None]
     bank = FrictionBank([friction], np.array([gear_ratio]))

@@ -89,12 +89,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
 
 
 def _joint_of_another_arm(joint: JointModel, kind: JointModel) -> JointModel:
-    """A joint with the errors of the same joint of another arm.
-
-    Args:
-        joint: as identified.
-        kind: of the generic model.
-    """
+    """An identified joint with the errors of the same joint, of a type, of another arm."""
     constant = kind.std["torque_constant"] / kind.torque_constant
     coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
     covariance = joint.current_covariance

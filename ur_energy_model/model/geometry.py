@@ -200,11 +200,7 @@ class ArmGeometry:
         ]
 
     def distances(self, q: Array) -> Array:
-        """Distance of every checked pair [samples, pairs], m.
-
-        Args:
-            q: joint positions [samples, n], rad.
-        """
+        """Distance of every checked pair [samples, pairs], m, at positions q [samples, n], rad."""
         ends, _, _ = self._place(q)
         _, _, length = self._nearest(ends)
         first, second = self._pairs.T
@@ -212,14 +208,7 @@ class ArmGeometry:
         return np.concatenate([length - self._radius[first] - self._radius[second], *walls], axis=1)
 
     def gradients(self, q: Array) -> tuple[Array, Array]:
-        """`distances` and their gradients with respect to the joints.
-
-        Args:
-            q: joint positions [samples, n], rad.
-
-        Returns:
-            Distances [samples, pairs], m, and gradients [samples, pairs, n], m/rad.
-        """
+        """`distances` and their gradients with respect to the joints [samples, pairs, n], m/rad."""
         ends, axes, origins = self._place(q)
         first, second = self._pairs.T
         near_a, near_b, length = self._nearest(ends)
@@ -280,9 +269,7 @@ class ArmGeometry:
     def fastest_point(self, q: Array, qd: Array) -> Array:
         """Upper bound of the speed of any point of the arm [samples], m/s.
 
-        Args:
-            q: joint positions [samples, n], rad.
-            qd: joint velocities [samples, n], rad/s.
+        For positions and velocities [samples, n], rad, rad/s.
         """
         ends, axes, origins = self._place(q)
         spin = axes * qd[..., None]

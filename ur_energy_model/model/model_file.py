@@ -60,12 +60,7 @@ _STD = Quantity("1", 0, 1e12)
 
 @dataclass
 class Estimates:
-    """Standard deviations and sources of fitted values, collected while they are read.
-
-    Attributes:
-        std: standard deviation by name.
-        source: identification stage by name.
-    """
+    """Standard deviations and sources of fitted values by name, collected while they are read."""
 
     std: dict[str, float] = field(default_factory=dict)
     source: dict[str, str] = field(default_factory=dict)
@@ -73,11 +68,7 @@ class Estimates:
     def read(self, node: YamlTree, name: str, quantity: Quantity, *, free: bool = False) -> float:
         """Value of a fitted quantity from a mapping of value, unit, std and perhaps source.
 
-        Args:
-            node: the mapping.
-            name: key in `std` and `source`.
-            quantity: unit and range.
-            free: whether the fit may have returned any sign.
+        `name` is the key in `std` and `source`; `free`: the fit may have returned any sign.
         """
         with Record(node) as keys:
             _check_unit(keys["unit"], quantity.unit)
@@ -91,10 +82,7 @@ class Estimates:
 
 
 def _lowest(quantity: Quantity, std: float) -> float:
-    """Lowest value that a fit may have returned.
-
-    A fitted quantity that cannot be negative may still be slightly negative by chance.
-    """
+    """Lowest value that a fit may have returned: slightly negative by chance."""
     return quantity.low if quantity.low != 0 else -CHANCE * std
 
 
@@ -299,13 +287,7 @@ _NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
 
 
 def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
-    """Constants of a joint.
-
-    Args:
-        name: of the joint.
-        node: its node.
-        free: whether the power model's coefficients may have any sign (EcBot).
-    """
+    """Constants of a joint; `free`: coefficients of power may have any sign (EcBot)."""
     found = Estimates()
     with Record(node) as keys:
         values = {
@@ -377,12 +359,7 @@ _HEADER = """\
 
 
 def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
-    """Content of the model file.
-
-    Args:
-        model: of the file.
-        header: comment lines at its beginning.
-    """
+    """Content of the model file, behind comment lines."""
     return header + yaml.safe_dump(
         document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
     )
@@ -390,11 +367,6 @@ def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
 
 def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
     """Write a model file atomically, after checking that it can be read again.
-
-    Args:
-        model: to write.
-        path: of the file.
-        header: comment lines at its beginning.
 
     Raises:
         ModelFileError: the path cannot be written, or the model has impossible values.
@@ -425,11 +397,7 @@ def load_model(path: str | Path) -> EnergyModel:
 
 
 def model_from_document(content: dict[str, Any], source: str) -> EnergyModel:
-    """The model that `document` turned into plain data.
-
-    Args:
-        content: plain data.
-        source: of the data, for error messages.
+    """The model that `document` turned into plain data, of a source for error messages.
 
     Raises:
         ModelFileError: names the key at fault.

@@ -120,9 +120,7 @@ class SessionFriction:
 def begins_session(before: float, time: float) -> bool:
     """Whether a sample begins another session: after SESSION_GAP, or where the clock goes back.
 
-    Args:
-        before: controller time of the previous sample [s].
-        time: that of the sample [s].
+    Controller times of the sample and of the one before [s].
     """
     return not 0.0 <= time - before <= SESSION_GAP
 
@@ -141,12 +139,7 @@ def with_session_errors(errors: Array, session: Session, n: int) -> Array:
 
     The last two are its standby power, and the friction that all joints have in common, which
     changes the currents only (`CurrentErrors`). Standby power measured in the session no longer
-    depends on the identification's errors.
-
-    Args:
-        errors: of the parameters, standby first [k, 1 + 3 n], or empty.
-        session: the session.
-        n: number of joints.
+    depends on the identification's errors [k, 1 + 3 n], standby first, or empty.
     """
     own = np.zeros((2, 1 + 3 * n))
     own[0, 0] = session.standby_std
@@ -161,13 +154,9 @@ def with_session_errors(errors: Array, session: Session, n: int) -> Array:
 
 @dataclass(frozen=True)
 class FrictionCurve:
-    """Friction of one unloaded joint, joint side.
+    """Friction of one unloaded joint, joint side: speed [k], rad/s, and torque [k], N m.
 
-    Attributes:
-        speed: [k], rad/s.
-        torque: [k], N m.
-        std_this_session: standard deviation in the fitted sessions [k], N m.
-        std: standard deviation in another session [k], N m.
+    Standard deviations are those in the fitted sessions and in another session [k], N m.
     """
 
     speed: Array
@@ -177,12 +166,10 @@ class FrictionCurve:
 
 
 def friction_curve(joint: JointModel, spread: float, speed: Array) -> FrictionCurve:
-    """Friction of a joint over speed [k], rad/s, without load.
+    """Friction of a joint over joint-side speed [k], rad/s, without load.
 
-    Args:
-        joint: the joint; its current_covariance gives the deviation in the fitted sessions.
-        spread: relative standard deviation of friction in another session.
-        speed: joint side [k], rad/s.
+    Its current_covariance gives the deviation in the fitted sessions, `spread` the relative
+    standard deviation of friction in another session.
     """
     ratio = np.array([joint.gear_ratio])
     bank = FrictionBank([joint.friction], ratio)

@@ -38,15 +38,10 @@ class Setup:
 
 
 def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -> Array:
-    """Gravity vector in the base frame of a tilted base, as UR's mounting screen defines it.
+    """Gravity [3], m/s^2, in the base frame of a tilted base, as UR's mounting screen defines it.
 
-    Args:
-        tilt: angle of the base against the floor [rad]; pi/2 is a wall, pi the ceiling.
-        rotation: rotation of the base about its own z axis [rad].
-        magnitude: acceleration of gravity [m/s^2].
-
-    Returns:
-        Gravity [3], m/s^2: Rz(-rotation) Rx(-tilt) (0, 0, -magnitude).
+    Rz(-rotation) Rx(-tilt) (0, 0, -magnitude): a tilt of pi/2 is a wall, of pi the ceiling, the
+    base turns about its own z axis [rad].
     """
     tilted = np.array([0.0, -np.sin(tilt), -np.cos(tilt)])
     cos, sin = np.cos(-rotation), np.sin(-rotation)
@@ -89,13 +84,7 @@ def point_tensor(mass: float, center: Array) -> Array:
 
 
 def inertial_parameters(mass: float, center: Array, inertia: Array) -> Array:
-    """The vector [10] of a body given about its centre of mass.
-
-    Args:
-        mass: kg.
-        center: centre of mass in the frame [3], m.
-        inertia: tensor entries about the centre of mass [6], kg m^2.
-    """
+    """The vector [10] of a body: mass [kg], centre of mass [3], m, tensor entries about it [6]."""
     tensor = entries_of(point_tensor(mass, center)) + inertia
     return np.concatenate([[mass], mass * center, tensor])
 

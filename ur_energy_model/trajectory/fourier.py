@@ -43,14 +43,8 @@ _HEADER = """\
 def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Array]:
     """Values of the basis functions of one joint and their first two time derivatives.
 
-    Args:
-        time: instants [samples], s.
-        harmonics: number of harmonics L.
-        period: of the first harmonic [s].
-
-    Returns:
-        Three arrays [samples, 1 + 2 L]: multiplied with the coefficients (q0, a_1..a_L, b_1..b_L)
-        they give position, velocity and acceleration.
+    At times [samples], s, for L harmonics of a period [s]: three arrays [samples, 1 + 2 L].
+    Multiplied with (q0, a_1..a_L, b_1..b_L) they give position, velocity and acceleration.
     """
     frequency = 2 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.outer(time, frequency)
@@ -64,17 +58,11 @@ def series(time: Array, harmonics: int, period: float) -> tuple[Array, Array, Ar
 
 
 def rest_basis(harmonics: int) -> Array:
-    """Basis of the coefficients (q0, a_1..a_L, b_1..b_L) that start and end at rest.
+    """Basis of the coefficients (q0, a_1..a_L, b_1..b_L) that start and end at rest, L > 1.
 
-    Returns:
-        orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in that
-        of (1..L^2).
-
-    Raises:
-        ValueError: fewer than two harmonics cannot rest at both ends.
+    Orthonormal columns [1 + 2 L, 2 L - 1]: q0 free, a in the null space of (1..L), b in that of
+    (1..L^2).
     """
-    if harmonics < 2:
-        raise ValueError("a Fourier trajectory needs at least two harmonics to end at rest")
     order = np.arange(1, harmonics + 1, dtype=float)
     halves = [null_space(row[None, :]) for row in (order, order**2)]
     return np.asarray(block_diag(np.ones((1, 1)), *halves))
@@ -130,8 +118,7 @@ class FourierTrajectory:
     def sample(self, time: Array | float) -> tuple[Array, Array, Array]:
         """Position, velocity, acceleration [samples, n] in rad, rad/s, rad/s^2.
 
-        Args:
-            time: instants [samples], s; the arm rests at `start` before 0 and after `duration`.
+        At times [samples], s; the arm rests at `start` before 0 and after `duration`.
         """
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)

@@ -114,11 +114,7 @@ class Motion(Protocol):
         ...
 
     def sample(self, time: Array, /) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2.
-
-        Args:
-            time: from the start [samples], s.
-        """
+        """Position, velocity and acceleration [samples, n], rad, rad/s, rad/s^2, at times [s]."""
         ...
 
 
@@ -132,11 +128,7 @@ def repeats(motion: Motion) -> bool:
 
 @dataclass(frozen=True)
 class Hold:
-    """Rest at one point.
-
-    Attributes:
-        q: joint positions [n], rad.
-    """
+    """Rest at joint positions [n], rad."""
 
     q: Array
 
@@ -153,12 +145,9 @@ class Hold:
 
 @dataclass(frozen=True)
 class Segment:
-    """A straight joint-space move.
+    """A straight joint-space move between positions [n], rad, then a pause [s].
 
-    Attributes:
-        start, end: joint positions [n], rad.
-        profile: path parameter from 0 to 1 over time.
-        rest: pause at the end [s].
+    The profile is the path parameter from 0 to 1 over time.
     """
 
     start: Array
@@ -288,12 +277,8 @@ def move(
 ) -> Segment:
     """Straight joint-space move with trapezoidal speed, all joints starting and ending together.
 
-    Args:
-        start: [n], rad.
-        end: [n], rad.
-        speed: highest of each joint, [n] or one for all, rad/s.
-        acceleration: the same, rad/s^2.
-        rest: pause at the end [s].
+    From start to end [n], rad, then a pause [s]; the highest speed and acceleration of each joint,
+    [n] or one for all, rad/s, rad/s^2.
     """
     step = np.abs(end - start)
     moving = step > 1e-12

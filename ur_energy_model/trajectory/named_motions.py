@@ -74,14 +74,9 @@ class MotionLimits:
 
 
 class Planner:
-    """Plans moves of one arm in one setup.
+    """Plans moves of one arm in one setup, whose payload counts for the torques.
 
-    Args:
-        robot: n joints.
-        setup: mounting and payload, for the torques.
-        reflected_inertia: of motors and reducers, joint side [n], kg m^2; unknown ones are left
-            out.
-        limits: of every move.
+    The inertia of motors and reducers is joint side [n], kg m^2; unknown ones are left out.
     """
 
     def __init__(
@@ -104,13 +99,7 @@ class Planner:
         """Straight joint-space move with trapezoidal speed within all limits.
 
         Speed is reduced to the limit of the tool speed, then speed and acceleration together to the
-        torque limits, as far as slowing down helps.
-
-        Args:
-            start: joint positions [n], rad.
-            end: joint positions [n], rad.
-            rest: pause at the end [s].
-            limits: of this move; the planner's where None.
+        torque limits, as far as slowing down helps. Positions [n], rad; a pause at the end [s].
         """
         limits = self.limits if limits is None else limits
         speed, acceleration = limits.speed, limits.acceleration

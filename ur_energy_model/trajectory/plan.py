@@ -32,14 +32,7 @@ CHUNK = 2048
 
 @dataclass(frozen=True)
 class MotionSamples:
-    """Consecutive samples of a plan.
-
-    Attributes:
-        time: from the start of the plan [m], s.
-        q: joint positions [m, n], rad.
-        qd: joint velocities [m, n], rad/s.
-        qdd: joint accelerations [m, n], rad/s^2.
-    """
+    """Consecutive samples of a plan: times from its start [m], s, and its motion [m, n], rad."""
 
     time: Array
     q: Array
@@ -102,10 +95,8 @@ class Plan:
         """The motion at even times, CHUNK samples at a time.
 
         Quintic between points with accelerations, cubic between points with velocities; a cubic
-        spline that starts and ends at rest through points with positions alone.
-
-        Args:
-            period: longest time between samples [s].
+        spline that starts and ends at rest through points with positions alone. `period` is the
+        longest time between samples [s].
         """
         duration, knots = self.duration, self.time - self.time[0]
         samples = max(2, int(np.ceil(duration / period)) + 1)
@@ -131,13 +122,7 @@ class Plan:
         return Plan(self.time[rows] - self.time[first], self.q[rows], qd, qdd, self.source)
 
     def _between_points(self, time: Array, knots: Array, qd: Array) -> MotionSamples:
-        """The motion at times [m], s, as Hermite polynomials of the points beside them.
-
-        Args:
-            time: from the start [m], s.
-            knots: times of the points from the start [k], s.
-            qd: velocities at the points [k, n], rad/s.
-        """
+        """The motion at times [m], s, as Hermite polynomials of the points beside them."""
         i = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, len(knots) - 2)
         h, s = (knots[i + 1] - knots[i])[:, None], (time - knots[i])[:, None]
         u = s / h
@@ -197,12 +182,7 @@ _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 
 
 def csv_text(time: Array, *motions: Array) -> str:
-    """CSV that `read_plan` reads: time, q_0 ... and as many of qd_0 ..., qdd_0 ... as given.
-
-    Args:
-        time: [k], s.
-        motions: positions [k, n], rad; then velocities and accelerations [k, n].
-    """
+    """CSV that `read_plan` reads: time [k], s, then q_0 ... and as many derivatives as given."""
     stems = zip(("q", "qd", "qdd"), motions, strict=False)
     names = [f"{stem}_{joint}" for stem, values in stems for joint in range(values.shape[1])]
     lines = [",".join(["time", *names])]

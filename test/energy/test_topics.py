@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,12 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
 JOINTS = tuple(f"left_{joint}" for joint in ROBOT.joint_names)
+
+
+@cache
+def moved() -> list[Snapshot]:
+    """Snapshots of two seconds of motion."""
+    return snapshots(motion(2.0))
 
 
 def snapshots(telemetry: Telemetry) -> list[Snapshot]:
@@ -46,7 +54,7 @@ def test_names_are_the_prefixed_joints_and_the_arm() -> None:
 
 
 def test_values_are_those_of_the_number_topics() -> None:
-    snapshot = snapshots(motion(2.0))[-1]
+    snapshot = moved()[-1]
     values = rows(snapshot)
     found = numbers(snapshot, JOINTS)
     assert set(found) == {topic.name for topic in number_topics(JOINTS)}
@@ -58,7 +66,7 @@ def test_values_are_those_of_the_number_topics() -> None:
 
 
 def test_power_is_the_slope_of_the_energy() -> None:
-    seen = snapshots(motion(2.0))
+    seen = moved()
     time = np.array([snapshot.time for snapshot in seen])
     energy, power, _ = np.stack([energy_values(snapshot) for snapshot in seen], axis=1)
     slope = np.diff(energy, axis=0) / np.diff(time)[:, None]
@@ -67,7 +75,7 @@ def test_power_is_the_slope_of_the_energy() -> None:
 
 def test_effort_is_the_standard_uncertainty_of_the_energy() -> None:
     """The error of the standby power is 0.5 W beside that of the model's standby."""
-    snapshot = snapshots(motion(2.0))[-1]
+    snapshot = moved()[-1]
     values = rows(snapshot)
     joints, total = snapshot.channels.deviations(snapshot.since_reset.net)
     assert [values[joint][2] for joint in JOINTS] == joints.tolist()
@@ -77,11 +85,12 @@ def test_effort_is_the_standard_uncertainty_of_the_energy() -> None:
 
 
 def test_a_bus_that_is_not_measured_is_unknown() -> None:
-    columns = dict(motion(1.0).columns)
+    columns = dict(motion(0.2).columns)
     del columns["actual_robot_voltage"]
     bare = Telemetry(columns["timestamp"], columns)
-    values = rows(snapshots(bare)[-1])
+    last = snapshots(bare)[-1]
+    values = rows(last)
     assert np.isnan(values["bus"][:2]).all()
     assert np.isnan(values["residual"][:2]).all()
     assert np.isfinite(values["total"]).all()
-    assert topics.BUS_POWER.name not in numbers(snapshots(bare)[-1], JOINTS)
+    assert topics.BUS_POWER.name not in numbers(last, JOINTS)
