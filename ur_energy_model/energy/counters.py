@@ -96,11 +96,11 @@ class EnergyCounters:
                     state.take_over({COUNTERS: known.content()})
                 state.open()
             with _refusing(path, journal):
+                if _is_old(journal.path):  # without its state it counts nothing
+                    journal.take_over({})
                 try:
-                    if _is_old(journal.path):
-                        raise ValueError("of an earlier version")
                     journal.open()
-                except ValueError:  # or after a power cut: the state is what counts
+                except ValueError:  # a power cut: the state is what counts
                     journal.path.unlink()
             known = known or self._kept(COUNTERS)
         except ValueError as error:
