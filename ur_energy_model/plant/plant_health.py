@@ -1,8 +1,12 @@
-"""Health of all arms of a history: levels day by day, and changes in words."""
+"""Health: levels of each arm day by day, and the changes in them in words.
+
+A level is taken at equal temperature over a unit of work; the first part follows the levels of one
+arm, the second reads those of all arms from a history.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from typing import Any
 
@@ -12,22 +16,354 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.identification.assembly import PRIOR_FREEDOM
+from ur_energy_model.learning.changes import NOISE
 from ur_energy_model.learning.minute import MINUTE
-from ur_energy_model.plant.arm_health import (
-    DAY,
-    FRICTION,
-    STANDBY,
-    TORQUE_CONSTANT,
-    LevelChange,
-    LevelCourse,
-    MinuteLevels,
-    Quantity,
-    follow,
-)
+from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.telemetry.samples import equal_runs
-from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Indices, Progress
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of the joints or of the whole arm, with the scatter that is usual for its level.
+
+    Levels of relative ones are logarithms, and changes are stated in percent. `least` is the
+    smallest change that is stated; what follows are standard deviations: between sessions, between
+    units of one session, between sessions in common with the other channels, of the slope with
+    temperature beyond the model [per kelvin], between two models of the arm, and between programs
+    of work, which a change cannot be separated from.
+    """
+
+    name: str
+    relative: bool
+    unit: str
+    least: float
+    session: float
+    day: float
+    common: float
+    slope: float
+    model: float
+    work: float
+
+
+_NOISE = (float(NOISE.session), float(NOISE.wander), NOISE.common, float(NOISE.slope))
+FRICTION = Quantity("friction", True, "N m", 0.06, *_NOISE, model=0.05, work=0.015)
+"""Scatter as learning expects it; two models of an arm state friction up to 5 % apart, and
+the simulated arm's differs by 1.2 % between programs of work (test/benchmarks/
+bench_learning.py)."""
+TORQUE_CONSTANT = Quantity(
+    "torque constant", True, "N m/A", 0.03, 0.01, 0.005, 0.01, 0.0005, model=0.02, work=0.005
+)
+"""Magnets lose 0.1 % of their field per kelvin at most, joints differ by less than that; what
+remains of payloads that were not set in the controller is common to the joints."""
+STANDBY = Quantity(
+    "standby power", False, "W", 2.0, STANDBY_SPREAD, 0.4, 0.0, 0.05, model=0.5, work=0.2
+)
+
+CERTAIN = 32.0
+"""Likelihood ratio (twice its logarithm) from which a change is stated; measured with
+test/benchmarks/bench_health.py."""
+MOST_UNITS = 400
+"""Units that are followed, the last ones: bounded time and memory for a store of any length."""
+DAY = 86400.0
+"""s."""
+_CORRELATED = 15.0
+"""Consecutive minutes with errors in common (learning/changes.py: 900 s)."""
+_FEWEST = 30
+"""Minutes of a unit from which its own warming up shows the effect of temperature."""
+_MOST_CHANGES = 6
+"""Of one quantity of an arm."""
+_FEWEST_JOINTS = 3
+"""Joints from which what they have in common is estimated."""
+
+
+@dataclass(frozen=True)
+class MinuteLevels:
+    """A quantity of c channels minute by minute: time ascending [minutes], s since 1970.
+
+    `value` (NaN where not measured), `std` and `temperature` (degC; NaN where unknown) are
+    [minutes, c], `model` numbers the models that the values are stated with [minutes].
+    """
+
+    time: Array
+    value: Array
+    std: Array
+    temperature: Array
+    model: Indices
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The same by unit of work [u], the part of a session that is in one day.
+
+    `time` is a unit's mean time; `slope` the change of each channel with temperature as seen within
+    units [c], per kelvin, `slope_precision` the inverse of its variance, 0 where nothing is known.
+    """
+
+    time: Array
+    session: Indices
+    model: Indices
+    value: Array
+    std: Array
+    temperature: Array
+    slope: Array
+    slope_precision: Array
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A change of a level.
+
+    Attributes:
+        onset: index of the first unit after it.
+        gradual: whether the level changed gradually from then on.
+        size, std: change up to the last unit, in the level's unit, and its standard deviation.
+        ratio: twice the logarithm of the likelihood ratio against no change.
+        course: change at each unit [u].
+        channel: its number; None for a change that all joints have in common.
+    """
+
+    onset: int
+    gradual: bool
+    size: float
+    std: float
+    ratio: float
+    course: Array
+    channel: int | None = None
+
+
+@dataclass(frozen=True)
+class LevelCourse:
+    """A quantity of c channels at equal temperature, by unit of work.
+
+    Attributes:
+        quantity: what it is.
+        time: mean time of each unit [u], s since 1970.
+        reference: temperature that the levels are stated at [c], degC; NaN where unknown.
+        value, std: levels at that temperature [u, c]; NaN where not measured.
+        changes: those larger than their uncertainty, the likeliest first.
+        now, now_std: level after the changes, mean over the scatter of sessions [c]; NaN if never
+            measured.
+    """
+
+    quantity: Quantity
+    time: Array
+    reference: Array
+    value: Array
+    std: Array
+    changes: tuple[LevelChange, ...]
+    now: Array
+    now_std: Array
+
+
+def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) -> LevelCourse:
+    """Levels of a quantity of one arm over days, and its changes of at least a likelihood ratio."""
+    units = levels(minutes, quantity.day)
+    known, n = np.isfinite(units.std), units.value.shape[1]
+    warm = np.isfinite(units.temperature).any(axis=0)
+    reference = np.full(n, np.nan)
+    reference[warm] = np.nanmedian(units.temperature[:, warm], axis=0)
+    excess = np.nan_to_num(units.temperature - reference)
+    # The effect of temperature: none before, what units show of it, then what they leave open.
+    precision = units.slope_precision + quantity.slope**-2
+    slope, slope_std = units.slope * units.slope_precision / precision, precision**-0.5
+    value = units.value - slope * excess
+
+    # Sessions have a part of each channel and a common one, which the other channels show.
+    own, common = quantity.session**2 + quantity.day**2, quantity.common**2
+    others = n - 1 if n >= _FEWEST_JOINTS else 0
+    left = common / (1.0 + others * common / own) if own else common
+    alone = replace(quantity, session=float(np.hypot(quantity.session, np.sqrt(left))))
+    tests = [
+        _ChangeTest(units, units.std[:, j], excess[:, j], float(slope_std[j]), alone)
+        for j in range(n)
+    ]
+    together = None
+    if others and common:  # joints of one lubricant share its temperature
+        spread = float(np.hypot(quantity.common, quantity.session / np.sqrt(n)))
+        enough = known.sum(axis=1) >= _FEWEST_JOINTS
+        std = np.where(enough, quantity.day / np.sqrt(n), np.nan)
+        shared = replace(quantity, session=spread)
+        together = _ChangeTest(units, std, excess.mean(axis=1), float(slope_std.mean()), shared)
+
+    # One change after the other: each is taken out of the levels before the next is sought.
+    changes: list[LevelChange] = []
+    shift, variance = np.zeros(value.shape), np.array([test.mean_std**2 for test in tests])
+    while True:
+        mean = np.array(
+            [test.mean(column) for test, column in zip(tests, (value - shift).T, strict=True)]
+        )
+        rest = value - shift - mean
+        found = []
+        for j, test in enumerate(tests):
+            shown = np.zeros(len(rest))
+            if together is not None:
+                seen = known & (np.arange(n) != j)
+                gain = common / (common * np.maximum(seen.sum(axis=1), 1) + own)
+                shown = gain * np.where(seen, rest, 0.0).sum(axis=1)
+            found.append(test.find(rest[:, j] - shown, j))
+        if together is not None:
+            count = np.maximum(known.sum(axis=1), 1)
+            found.append(together.find(np.where(known, rest, 0.0).sum(axis=1) / count))
+        stated = [
+            each
+            for each in found
+            if each is not None and each.ratio >= certain and abs(each.size) >= quantity.least
+        ]
+        if not stated or len(changes) == _MOST_CHANGES:
+            break
+        best = max(stated, key=lambda each: each.ratio)
+        changes.append(best)
+        part = slice(None) if best.channel is None else best.channel
+        shift[:, part] += best.course[:, None] if best.channel is None else best.course
+        variance[part] += best.std**2
+    return LevelCourse(
+        quantity=quantity,
+        time=units.time,
+        reference=reference,
+        value=value,
+        std=np.hypot(units.std, np.hypot(quantity.day, slope_std * excess)),
+        changes=tuple(changes),
+        now=mean + shift[-1],
+        now_std=np.sqrt(variance),
+    )
+
+
+def levels(minutes: MinuteLevels, wander: float) -> Levels:
+    """Levels of the last MOST_UNITS units; `wander`: scatter of their minutes besides `std`."""
+    session = np.cumsum(np.diff(minutes.time, prepend=minutes.time[0]) > SESSION_GAP)
+    keys = np.stack([session, np.floor(minutes.time / DAY), minutes.model])
+    unit = np.append(0, np.cumsum((np.diff(keys, axis=1) != 0).any(axis=0)))
+    recent = unit > unit[-1] - MOST_UNITS
+    unit = unit[recent] - unit[recent][0]
+    count = int(unit[-1]) + 1
+    first = np.searchsorted(unit, np.arange(count))
+    value, temperature = minutes.value[recent], minutes.temperature[recent]
+    known = np.isfinite(value) & np.isfinite(minutes.std[recent])
+    weight = np.where(known, 1.0 / (np.square(minutes.std[recent]) + wander**2), 0.0)
+    warm = np.where(np.isfinite(temperature), weight, 0.0)
+
+    def sums(values: Array) -> Array:
+        return np.stack([np.bincount(unit, column, count) for column in values.T], axis=1)
+
+    information, many = sums(weight), sums(known.astype(float))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = sums(np.where(weight > 0, weight * value, 0.0)) / information
+        warmth = sums(np.where(warm > 0, warm * temperature, 0.0)) / sums(warm)
+        fewer = np.maximum(1.0, np.minimum(many, _CORRELATED))
+        std = np.where(many > 0, np.sqrt(fewer / information), np.nan)
+    # Within units: regression of the value on temperature, errors correlated over minutes.
+    used = warm * (many >= _FEWEST)[unit]
+    excess = np.where(used > 0, temperature - warmth[unit], 0.0)
+    rest = np.where(used > 0, value - out[unit], 0.0)
+    square = (used * excess**2).sum(axis=0)
+    product = (used * excess * rest).sum(axis=0)
+    return Levels(
+        time=np.bincount(unit, minutes.time[recent], count) / np.bincount(unit, minlength=count),
+        session=session[recent][first],
+        model=minutes.model[recent][first],
+        value=out,
+        std=std,
+        temperature=warmth,
+        slope=np.where(square > 0, product / np.where(square > 0, square, 1.0), 0.0),
+        slope_precision=square / _CORRELATED,
+    )
+
+
+# Test for a change of a level between sessions: steps and ramps by generalised least squares.
+#
+# The level of a unit of work is
+#
+# level = usual + slope (temperature - reference) + session + day + measurement error + change
+#
+# with random sessions and days. For every possible onset the sizes of a step and of ramps are
+# estimated at once, and the likeliest one is returned (Willsky and Jones 1976, with a block-
+# diagonal covariance instead of a filter). The scale of the scatter is estimated with the size,
+# from a scaled inverse chi-squared prior, so that an arm that scatters more needs a larger change.
+
+_BEFORE, _AFTER = 4, 2
+"""Units needed before and after an onset."""
+_RAMPS = (20.0, 60.0, np.inf)
+"""Days that a gradual change takes, at most up to the last unit."""
+_SCALE_LEAST = 0.25
+"""Least variance of the scatter over the expected one."""
+
+
+class _ChangeTest:
+    """Finds the likeliest change of one channel, from its std [u] (NaN where not measured).
+
+    `excess` is the temperature above the reference [u], K, 0 where unknown, with the effect
+    `slope_std` per kelvin; `mean_std` is the standard deviation of `mean`, sessions included.
+    """
+
+    def __init__(
+        self, levels: Levels, std: Array, excess: Array, slope_std: float, scatter: Quantity
+    ) -> None:
+        self._work, self._units = scatter.work, len(std)
+        self._rows = rows = np.flatnonzero(np.isfinite(std))
+        session, model, time = levels.session[rows], levels.model[rows], levels.time[rows]
+        covariance = scatter.session**2 * (session[:, None] == session)
+        covariance = covariance + np.diag(scatter.day**2 + np.square(std[rows]))
+        covariance += slope_std**2 * np.outer(excess[rows], excess[rows])
+        if (model != model[:1]).any():
+            covariance += scatter.model**2 * (model[:, None] == model)
+        precision = np.linalg.inv(covariance)
+        ones = precision.sum(axis=1)
+        total = float(ones.sum()) if len(rows) else 1.0
+        self._weights = ones / total
+        self.mean_std = total**-0.5 if len(rows) else np.inf
+        self._projected = precision - np.outer(ones, ones) / total
+        onsets = np.arange(_BEFORE, len(rows) - _AFTER + 1)
+        shapes = [(np.arange(len(rows))[:, None] >= onsets).astype(float)]
+        for days in _RAMPS if len(onsets) else ():
+            begin = time[onsets - 1]
+            span = np.maximum(np.minimum(days * DAY, time[-1] - begin), 1.0)
+            shapes.append(np.clip((time[:, None] - begin) / span, 0.0, 1.0))
+        self._onsets = np.tile(onsets, len(shapes))
+        self._gradual = np.arange(len(self._onsets)) >= len(onsets)
+        self._shapes = np.concatenate(shapes, axis=1)
+        self._filtered = self._projected @ self._shapes
+        self._information = np.einsum("us,us->s", self._shapes, self._filtered)
+
+    def mean(self, level: Array) -> float:
+        """Weighted mean of a level [u] over the units in which it is known."""
+        return float(self._weights @ level[self._rows]) if len(self._rows) else float("nan")
+
+    def find(self, level: Array, channel: int | None = None) -> LevelChange | None:
+        """The likeliest change of a level [u]; None with too few units."""
+        if not len(self._onsets):
+            return None
+        own, usable = level[self._rows], self._information > 1e-12
+        information = np.where(usable, self._information, 1.0)
+        sizes = np.where(usable, self._filtered.T @ own / information, 0.0)
+        explained = sizes**2 * information
+        freedom = len(own) - 2.0 + PRIOR_FREEDOM
+        left = PRIOR_FREEDOM + float(own @ self._projected @ own) - explained
+        variance = np.maximum(left / freedom, _SCALE_LEAST)
+        ratio = (freedom + 1.0) * np.log1p(explained / (freedom * variance))
+        best = int(np.argmax(ratio))
+        course = np.zeros(self._units)
+        course[self._rows] = sizes[best] * self._shapes[:, best]
+        # Onset and shape are not known either: mean over all of them, by their likelihood.
+        weight = np.where(usable, np.exp(0.5 * (ratio - ratio[best])), 0.0)
+        weight /= weight.sum()
+        size = float(weight @ sizes)
+        spread = variance / information + np.square(sizes - size)
+        return LevelChange(
+            onset=int(self._rows[self._onsets[best]]),
+            gradual=bool(self._gradual[best]),
+            size=size,
+            std=float(np.hypot(np.sqrt(weight @ spread), self._work)),
+            ratio=float(ratio[best]),
+            course=course,
+            channel=channel,
+        )
+
+
+# The arms of a history.
 
 TABLE = "health"
 COLUMNS = (
