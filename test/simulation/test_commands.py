@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.commands import ProgramState, RobotMode, SafetyMode
 from ur_energy_model.simulation.parameters import constants
@@ -51,41 +49,13 @@ def test_moves_have_the_requested_speed_and_acceleration(arm):
     assert arm.outputs["actual_q"] == pytest.approx(AWAY, abs=5e-4)
     largest = np.abs(qd).max(), np.abs(qdd[100:]).max()
     assert largest == (pytest.approx(0.6, rel=2e-3), pytest.approx(2.0, rel=2e-3))
-    arm.command(cmd.MoveJ(HOME))
-    run(arm, 0.2)
-    arm.command(cmd.MoveJ(AWAY))  # stops first
-    (q,) = run(arm, 1.5, "target_q")
-    assert q[-1] == pytest.approx(AWAY)
-    assert np.abs(np.diff(q, axis=0)).max() < 1.1 * 1.05 * 0.002
-
-
-def test_streams_are_followed_and_stopped_with_their_deceleration(arm):
-    lag = []
-    for k in range(400):
-        angle = 0.1 * np.sin(2 * np.pi * 0.25 * 0.002 * k)
-        arm.command(cmd.ServoJ(HOME + angle, time=0.002, lookahead=0.05, gain=300.0))
-        arm.tick()
-        lag.append(HOME[0] + angle - arm.outputs["actual_q"][0])
-    assert arm.safety_mode is SafetyMode.NORMAL
-    assert np.abs(lag).max() < 0.012
-    arm.command(cmd.SpeedJ(np.array([0.5, 0, 0, 0, 0, 0]), a=2.0))
-    run(arm, 0.4)
-    assert arm.outputs["target_qd"][0] == pytest.approx(0.5)
-    arm.command(cmd.StopJ(a=1.0))
-    run(arm, 0.45)
-    assert arm.busy
-    run(arm, 0.1)
-    assert not arm.busy
-    assert not arm.outputs["target_qd"].any()
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
         (cmd.MoveJ(HOME + np.array([0, 0, 3.0, 0, 0, 0])), "out of range"),
-        (cmd.ServoJ(np.full(6, np.nan)), "out of range"),
         (cmd.SpeedJ(np.full(6, np.nan)), "not a number"),
-        (cmd.ServoJ(HOME + np.array([2.5, 0, 0, 0, 0, 0]), lookahead=0.03), "speed limit"),
         (cmd.SpeedJ(np.array([0, 0, 0, 0, 0, 4.0]), a=20.0), "speed limit of wrist_3_joint"),
         (cmd.SpeedJ(np.array([0, 0, 2.5, 0, 0, 0]), a=15.0), "position limit of elbow_joint"),
         (cmd.SetPayload(40.0, np.array([0.0, 0.0, 0.2])), "torque limit"),
@@ -103,19 +73,10 @@ def test_exceeded_limits_stop_the_arm_and_keep_it_powered(arm, command, reason):
     assert arm.safety_mode is SafetyMode.NORMAL
 
 
-def test_an_arm_that_does_not_follow_is_stopped():
-    load = Payload(60.0, np.array([0.0, 0.0, 0.3]))
-    arm = SimulatedArm(ROBOT, motion=Hold(HOME), carried=load)
-    run(arm, 0.6)
-    assert "does not follow" in str(arm.stop_reason)
-
-
 @pytest.mark.parametrize(
     ("commands", "state"),
     [
-        ([cmd.ProgramCommand.PAUSE], ProgramState.PAUSED),
         ([cmd.SafetyCommand.PROTECTIVE_STOP, cmd.SafetyCommand.UNLOCK], ProgramState.PAUSED),
-        ([cmd.ProgramCommand.STOP], ProgramState.STOPPED),
         ([cmd.MoveJ(HOME, v=3.0, a=6.0)], ProgramState.STOPPED),  # replaces the built-in motion
     ],
 )
@@ -146,15 +107,6 @@ def test_the_speed_slider_scales_the_motion_in_time():
     assert np.quantile(error, 0.99) < 0.1  # all but the corners of the profile
 
 
-def test_a_configured_payload_changes_the_controller_and_not_the_arm(arm):
-    arm.command(cmd.SetPayload(2.0, np.array([0.0, 0.0, 0.08])))
-    run(arm, 0.2)
-    setup = Setup(payload=Payload(2.0, np.array([0.0, 0.0, 0.08])))
-    expected = ArmDynamics(ROBOT, setup).gravity_torque(HOME[None])[0]
-    assert arm.outputs["target_moment"] == pytest.approx(expected, abs=1e-9)
-    assert arm.outputs["actual_q"] == pytest.approx(HOME, abs=5e-3)
-
-
 def test_power_modes_and_their_power_levels(arm):
     def power():
         voltage, current = run(arm, 0.4, "actual_robot_voltage", "actual_robot_current")
@@ -181,11 +133,3 @@ def test_power_modes_and_their_power_levels(arm):
     run(arm, 1.6)
     assert arm.robot_mode is RobotMode.RUNNING
     assert power() == pytest.approx(running, abs=1.0)
-
-
-def test_brakes_hold_a_moving_arm_at_power_off(playing):
-    playing.command(cmd.PowerCommand.OFF)
-    q, current = run(playing, 0.5, "actual_q", "actual_current")
-    assert np.abs(q[100:] - q[-1]).max() < 0.01  # the links still swing on their gears
-    assert np.abs(current[100:]).max() < 0.2
-    assert playing.program_state is ProgramState.STOPPED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,41 +22,18 @@ NAMES = ("timestamp", "actual_q", "target_q", "actual_qd", "actual_current", "ac
 TICK = 0.002
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "duration", "argument"),
-    [
-        ("stalled_stream", 0, math.inf, ""),
-        ("stalled_stream@2.5+1", 2.5, 1, ""),
-        ("voltage_dip", 0, 0.5, "30"),
-        ("voltage_dip@10+inf:24.5", 10, math.inf, "24.5"),
-        ("nan_values:actual_q", 0, math.inf, "actual_q"),
-    ],
-)
-def test_spelling(text: str, start: float, duration: float, argument: str) -> None:
-    fault = parse_fault(text)
-    assert (fault.start, fault.duration, fault.argument) == (start, duration, argument)
-    assert parse_fault(str(fault)) == fault
+def test_bad_spelling_is_refused_with_a_remedy() -> None:
+    for text in (
+        "no_such_fault", "stalled_stream@1.2.3", "stalled_stream:5", "frozen_encoder:6",
+        "voltage_dip:low", "late_ticks:-1", "nan_values:no_such_field", "nan_values:robot_mode",
+    ):  # fmt: skip
+        with pytest.raises(InputError) as refusal:
+            parse_fault(text)
+        assert refusal.value.remedy
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "no_such_fault", "", "stalled_stream@", "stalled_stream@1.2.3", "stalled_stream:5",
-        "frozen_encoder:6", "frozen_encoder:1.5", "voltage_dip:low", "late_ticks:-1",
-        "nan_values:no_such_field", "nan_values:robot_mode", "nan_values:output_double_register_0",
-    ],
-)  # fmt: skip
-def test_bad_spelling_is_refused_with_a_remedy(text: str) -> None:
-    with pytest.raises(InputError) as refusal:
-        parse_fault(text)
-    assert refusal.value.remedy
-
-
-@pytest.mark.parametrize("joint", ["elbow_joint", "2"])
-def test_values_are_replaced_from_the_start_of_a_fault_for_its_duration(
-    box: ControlBox, joint: str
-) -> None:
-    faults = Faults.parse([f"frozen_encoder@1:{joint}", "voltage_dip@2+1:12", "late_ticks@1:20"])
+def test_values_are_replaced_from_the_start_of_a_fault_for_its_duration(box: ControlBox) -> None:
+    faults = Faults.parse(["frozen_encoder@1:elbow_joint", "voltage_dip@2+1:12", "late_ticks@1:20"])
     dips = []
     for faults.now in (0.0, 1.99, 2.0, 2.99, 3.0):
         dips.append("actual_robot_voltage" in faults.replaced_values(box.values))
@@ -107,23 +83,11 @@ def test_faults_of_values_and_of_the_stream(
     assert server.ticker.lateness(0.5) < server.ticker.lateness_max
 
 
-def test_closed_socket(server: SimulatedController, client: RtdeClient, connect: Connect) -> None:
-    client.start(*NAMES)
-    ask(server, "fault closed_socket")
-    with pytest.raises((EOFError, ConnectionError)):
-        client.samples(1000)
-    again = connect(server)
-    assert again.start(*NAMES)
-    assert len(again.samples(5)) == 5
-
-
 def test_faults_while_connecting(
     server: SimulatedController, client: RtdeClient, connect: Connect
 ) -> None:
     ask(server, "fault refused_start")
     assert not client.start(*NAMES)
-    ask(server, "clear refused_start")
-    assert client.request(PacketType.START) == b"\x01"
     for newest, accepted in ((1, [1]), (0, [])):
         ask(server, "clear", f"fault wrong_version:{newest}")
         kind = PacketType.REQUEST_PROTOCOL_VERSION
@@ -133,21 +97,12 @@ def test_faults_while_connecting(
     assert other.start(*NAMES)
     message = other.seen.index(PacketType.TEXT_MESSAGE)
     assert other.seen[message + 1] == PacketType.GET_CONTROLLER_VERSION
-    data = other.seen.index(PacketType.DATA_PACKAGE)
-    assert other.seen[data + 1] == PacketType.START
-    ask(server, "fault half_open")
-    silent = connect(server)
-    silent.socket.settimeout(0.2)
-    with pytest.raises(TimeoutError):
-        silent.request(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, 2]))
 
 
 REFUSED = (
-    "carry", "carry -1", "carry 1,2", "carry inf", "carry heavy", "carry 1,nan,0,0",
-    "carry 1e300", "friction", "friction 1.15", "friction wrist_1_joint",
-    "friction wrist_9_joint 1.15", "friction wrist_1_joint 0", "friction wrist_1_joint nan",
-    "gravity", "gravity 0,0", "gravity 0,0,1e9", "gravity 0,0,nan", "make coffee",
-    "fault no_such_fault", "fault late_ticks:1e300", "fault skipped_packets:inf",
+    "carry", "carry 1,2", "carry inf", "carry 1,nan,0,0", "carry 1e300", "friction 1.15",
+    "friction wrist_9_joint 1.15", "friction wrist_1_joint 0", "gravity 0,0", "gravity 0,0,nan",
+    "make coffee", "fault late_ticks:1e300", "fault skipped_packets:inf",
 )  # fmt: skip
 
 

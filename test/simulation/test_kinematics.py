@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ur_energy_model.model.robots import available_robots, load_robot
-from ur_energy_model.simulation.client_interfaces import ScriptSession
-from ur_energy_model.simulation.commands import ProgramState
-from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.kinematics import (
     ArmKinematics,
     LinePlanner,
@@ -17,8 +14,6 @@ from ur_energy_model.simulation.kinematics import (
     compose,
     matrix_of,
 )
-from ur_energy_model.simulation.simulated_arm import SimulatedArm
-from ur_energy_model.trajectory.motions import Hold
 
 ROBOT = load_robot("ur5e")
 UR5E = ArmKinematics(ROBOT)
@@ -44,7 +39,7 @@ def test_forward_kinematics_its_composition_and_its_derivative() -> None:
             np.testing.assert_allclose(jacobian[:, joint], np.r_[linear, angular], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in available_robots() if name.startswith("ur")])
+@pytest.mark.parametrize("name", ["ur3", "ur10e", "ur30"])
 def test_inverse_finds_the_joint_positions_nearby(name: str) -> None:
     kinematics = ArmKinematics(load_robot(name))
     for q in HOME + RANDOM.uniform(-0.5, 0.5, (4, 6)):
@@ -81,41 +76,8 @@ def test_tool_stays_on_the_line_with_its_speed_and_reaches_the_goal() -> None:
     np.testing.assert_allclose(path[-1], start + shift, atol=1e-6)
     speed = np.linalg.norm(np.diff(path, axis=0), axis=1) / np.diff(time)
     assert speed.max() == pytest.approx(0.2, rel=1e-3)
-    time = np.linspace(0.0, line.duration, 20_000)
-    q, qd, qdd = line.sample(time)
-    np.testing.assert_allclose(np.gradient(q, time, axis=0)[1:-1], qd[1:-1], atol=1e-3)
-    smooth = np.abs(np.diff(qdd, axis=0)).max(axis=1) < 0.01  # not at the corners of the profile
-    rate = np.diff(qd, axis=0) / np.diff(time)[:, None]
-    np.testing.assert_allclose(rate[smooth], qdd[1:][smooth], atol=1e-2)
-
-
-def test_turns_limits_and_poses_out_of_reach() -> None:
-    turn = [0.0, 0.0, 0.0, *(-0.2 * UR5E.forward(HOME, TOOL)[3:])]
-    _, path = tool_path(plan(turn), 100)
-    assert np.ptp(path, axis=0).max() < 1e-4  # about the tool centre point
     fast = plan([0.15, 0.1, 0.0, 0, 0, 0], speed=20.0, acceleration=500.0)
     share = np.abs(fast.sample(np.linspace(0, fast.duration, 2000))[1]) / ROBOT.max_velocity
-    assert 0.9 < share.max() < 1.01
+    assert 0.9 < share.max() < 1.01, "limits of the joints"
     with pytest.raises(ScriptError, match="cannot reach"):
         plan([2.0, 0, 0, 0, 0, 0])
-
-
-def test_the_simulated_arm_follows_the_line_of_a_program() -> None:
-    arm = SimulatedArm(ROBOT, motion=Hold(HOME))
-    box = ControlBox(arm, SimulatedIdentity.for_robot(ROBOT, (5, 11, 1), 0, "hold"))
-    start = UR5E.forward(HOME, np.zeros(6))
-    shift = np.array([0.0, 0.05, 0.1, 0.0, 0.0, 0.0])
-    text = f"def p():\nmovel(p{(start + shift).tolist()}, a=1.0, v=0.3)\nset_digital_out(0, True)\n"
-    ScriptSession(box).receive(f"{text}end\n".encode())
-    box.step()
-    poses = []
-    while box.program_state == ProgramState.PLAYING:
-        assert box.values["actual_digital_output_bits"] == 0, "it waits for its straight move"
-        box.step()
-        poses.append(np.array(box.values["actual_TCP_pose"]))
-        assert len(poses) < 2000
-    assert box.values["actual_digital_output_bits"] == 1
-    np.testing.assert_allclose(poses[-1], start + shift, atol=2e-3)
-    moved = np.array(poses)[:, :3] - start[:3]
-    along = shift[:3] / np.linalg.norm(shift)
-    assert np.linalg.norm(moved - np.outer(moved @ along, along), axis=1).max() < 2e-3

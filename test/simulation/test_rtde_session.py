@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     PacketType,
     Recipe,
     SetupReply,
-    decode_controller_version,
     decode_flag,
     decode_setup_reply,
     decode_text_message,
@@ -78,70 +75,16 @@ def client(box: ControlBox) -> Client:
     return Client(box)
 
 
-def test_versions(client: Client) -> None:
-    kind = PacketType.REQUEST_PROTOCOL_VERSION
-    assert [v for v in range(4) if client.flag(kind, bytes([0, v]))] == [1, 2]
-    reply = client.reply(PacketType.GET_CONTROLLER_VERSION)
-    assert decode_controller_version(reply) == (5, 11, 1, 0)
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_data_packages_hold_the_values_of_their_tick(box: ControlBox, version: int) -> None:
-    client, other = (Client(box, version=version) for _ in range(2))
-    names = ("timestamp", "actual_q", "robot_mode", "joint_mode")
-    recipe = client.outputs(*names)
-    assert recipe is not None
-    assert (recipe.recipe_id is None) == (version == 1)
-    other.outputs(*names)
-    for each in (client, other):
-        assert each.flag(PacketType.START)
-    for cycle in (1, 2, 3):
-        package = client.tick()
-        assert other.session.data_package() is package, "equal recipes are packed once"
-        assert len(package) == 3 + (version == 2) + 8 + 48 + 4 + 24
-        (record,) = recipe.unpack_many(package)
-        expected = box.arm.outputs
-        assert record["timestamp"] == pytest.approx(60 + cycle / 500)
-        np.testing.assert_array_equal(record["actual_q"], expected["actual_q"])
-        np.testing.assert_array_equal(record["joint_mode"], np.array(expected["joint_mode"], int))
-        assert record["robot_mode"] == 7
-
-
-CB3 = ("ur5", (3, 15, 8))
-
-
-@pytest.mark.parametrize(
-    ("controller", "name", "available"),
-    [
-        ((), "actual_current_as_torque", False),  # since 5.23
-        ((), "ft_raw_wrench", True),
-        (CB3, "ft_raw_wrench", False),  # e-Series only
-        (CB3, "payload_inertia", True),
-        ((), "no_such_field", False),
-    ],
-)
-def test_fields_follow_the_software_version(
-    controller: tuple[Any, ...], name: str, available: bool
-) -> None:
-    client = Client(make_box(*controller))
-    assert (client.outputs("timestamp", name) is not None) == available
-    assert client.flag(PacketType.START) == available
-
-
-def test_start_pause_and_start_again(client: Client) -> None:
-    start, pause = PacketType.START, PacketType.PAUSE
-    assert [client.flag(kind) for kind in (start, pause)] == [False, True]
-    assert client.outputs("timestamp", "no_such_field") is None
-    assert not client.flag(start)
-    assert client.outputs("timestamp") is not None  # repeated after NOT_FOUND
-    assert client.tick() == b""
-    for kind, data in ((start, True), (start, True), (pause, False)):
-        assert client.flag(kind)
-        assert (client.tick() != b"") == data
-
-
-def test_decimation_is_the_whole_part_of_the_ratio(client: Client) -> None:
-    for frequency, decimation in {125: 4, 300: 1, 200: 2, 1000: 1, 0: 1, -1: 1}.items():
+def test_fields_follow_the_version_and_packages_the_ratio_of_rates() -> None:
+    for box, name, available in (
+        (make_box(), "actual_current_as_torque", False),  # since 5.23
+        (make_box(), "ft_raw_wrench", True),
+        (make_box("ur5", (3, 15, 8)), "ft_raw_wrench", False),  # e-Series only
+        (make_box(), "no_such_field", False),
+    ):
+        assert (Client(box).outputs("timestamp", name) is not None) == available
+    client = Client(make_box())
+    for frequency, decimation in {125: 4, 300: 1, 1000: 1, 0: 1, -1: 1}.items():
         client.outputs("timestamp", frequency=frequency)
         client.flag(PacketType.START)
         due = [i for i in range(40) if client.tick()]
@@ -164,18 +107,6 @@ def test_inputs_reach_the_control_box_and_can_be_read_back(client: Client) -> No
     for payload in (b"", b"\x07\x00\x00\x00\x01", b"\x02\x00\x00", b"\x02" + bytes(9)):
         assert client.ask(PacketType.DATA_PACKAGE, payload) == []  # no recipe, or another length
     assert client.box.values["input_int_register_0"] == 0
-
-
-def test_an_input_field_belongs_to_one_client_until_it_disconnects(box: ControlBox) -> None:
-    first, second = Client(box), Client(box)
-    other = "input_int_register_1,input_int_register_2"
-    assert first.inputs("input_int_register_0,input_int_register_1,").accepted  # ends with a comma
-    assert second.inputs(other) == (0, ("IN_USE", "INT32"))
-    assert first.inputs("input_int_register_2").accepted, "a refused setup claims nothing"
-    unknown = first.inputs("input_int_register_48,input_int_register_0,actual_q")
-    assert unknown == (0, ("NOT_FOUND", "INT32", "NOT_FOUND"))
-    first.session.disconnected()
-    assert second.inputs(other).accepted
 
 
 def test_what_is_no_rtde_is_refused_and_unknown_packets_are_answered(client: Client) -> None:
