@@ -62,14 +62,7 @@ def true_model(p: ArmParameters) -> EnergyModel:
 
 @dataclass
 class MixedSession:
-    """A recording of one arm through all that changes its power, and what it truly took.
-
-    Attributes:
-        telemetry: all samples.
-        model: of the arm.
-            The column TRUTH holds the energy that the supply has given [J].
-        parts: start and end of each part of the session [s], by name.
-    """
+    """Recording with the column TRUTH [J], model of its arm, start and end of each part [s]."""
 
     telemetry: Telemetry
     model: EnergyModel
@@ -82,7 +75,6 @@ class MixedSession:
 
 
 def mixed_session(seed: int) -> MixedSession:
-    """Standstill, motion, payload, slider, stops, idle and off, in an order drawn by the seed."""
     arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=seed)
     home = named_motion("hold", ROBOT, Setup()).sample(np.zeros(1))[0][0]
     off: list[tuple[cmd.Command, ...]] = [
@@ -130,24 +122,21 @@ def with_truth(arm: SimulatedArm, seconds: float) -> Telemetry:
 
 
 def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
-    """Every so manyth sample."""
     step = round(ROBOT.rate / rate)
     columns = {name: values[::step] for name, values in telemetry.columns.items()}
     return Telemetry(telemetry.time[::step], columns, replace(telemetry.info, rate=rate))
 
 
-def live(model: EnergyModel, telemetry: Telemetry, size: int, *, look: int = 3) -> LiveEstimator:
-    """The live estimator after a session, looked at after every so manyth batch."""
+def live(model: EnergyModel, telemetry: Telemetry, size: int) -> LiveEstimator:
     estimator = LiveEstimator(model, ROBOT)
     for k, batch in enumerate(packets(telemetry, size)):
         estimator.update(batch)
-        if k % look == 0:
+        if k % 3 == 0:
             estimator.snapshot()
     return estimator
 
 
 def counted(estimator: LiveEstimator) -> np.ndarray:
-    """Energies of all channels [J]."""
     snapshot = estimator.snapshot("end")
     assert snapshot is not None
     return snapshot.lifetime.net
@@ -158,7 +147,7 @@ def session() -> MixedSession:
     return mixed_session(1)
 
 
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 500.0])
 def test_all_calculations_agree_and_are_right(
     session: MixedSession, tmp_path: Path, rate: float
 ) -> None:
@@ -169,7 +158,7 @@ def test_all_calculations_agree_and_are_right(
     offline = estimate_energy(model, bag)
     at_once = live(model, telemetry, len(telemetry))
     whole, channels = counted(at_once), at_once.channels
-    for size in (1, 250) if rate <= 50 else (13,):
+    for size in (1, 250) if rate == 5.0 else (13,):
         np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
     total = whole[channels.arm["total"]]
     assert offline.supply == pytest.approx(total, rel=1e-6)

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -27,7 +28,6 @@ from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError
 
 ELBOW = "elbow_joint/electrical_power"
-ENDLESS = 10**400
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +36,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ur_energy_model.energy.counters.CHECK_PERIOD", 0.0)
 
 
-def options(folder: Path) -> LiveOptions:
-    return LiveOptions(state_file=folder / "state.json", cycle_log=folder / "cycles.csv")
-
-
 def estimator(folder: Path) -> LiveEstimator:
-    return LiveEstimator(known_model(), ROBOT, options(folder))
+    options = LiveOptions(state_file=folder / "state.json", cycle_log=folder / "cycles.csv")
+    return LiveEstimator(known_model(), ROBOT, options)
 
 
 def kill(live: LiveEstimator) -> None:
@@ -62,51 +59,25 @@ def measured(
     return snapshot
 
 
-def kept(folder: Path, key: str = "counters") -> dict[str, Any]:
-    """Counters in the state file."""
+def kept(folder: Path) -> dict[str, Any]:
     with closing(sqlite3.connect(folder / "state.json")) as connection:
-        (content,) = connection.execute("SELECT value FROM state WHERE key = ?", [key]).fetchone()
-    found: dict[str, Any] = json.loads(content)
-    return found
-
-
-def test_values_of_a_state_file_survive_deletion_and_concurrency(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "folder" / "s")
-    file.put("a", b"1")
-    file.save()
-    with pytest.raises(BlockingIOError):
-        StateFile(file.path).open()
-    file.path.unlink()
-    file.put("b", b"2")
-    file.save()
-    file.close()
-    again = StateFile(file.path)
-    again.open()
-    assert (again.values, file.problem) == ({"a": b"1", "b": b"2"}, None)
-    again.close()
+        query = "SELECT value FROM state WHERE key = 'counters'"
+        return dict(json.loads(connection.execute(query).fetchone()[0]))
 
 
 def test_what_happened_between_two_saves_is_in_the_journal(tmp_path: Path) -> None:
     live = estimator(tmp_path)
-    seen = []
-    for batch in packets(motion(3.0), 50):
-        live.update(batch)
-        snapshot = live.snapshot()
-        assert snapshot is not None
-        seen.append(float(snapshot.highest[snapshot.channels.names.index(ELBOW)]))
-    assert snapshot is not None
-    assert seen == sorted(seen)
+    snapshot = measured(live, 3.0)
     elbow = snapshot.channels.names.index(ELBOW)
-    assert seen[-1] > snapshot.lifetime.net[elbow], "no regeneration at the end"
+    highest = snapshot.highest[elbow]
+    assert highest > snapshot.lifetime.net[elbow], "no regeneration at the end"
     kill(live)
     assert kept(tmp_path)["ever"]["accounted"] == 0.0
     again = measured(live := estimator(tmp_path), 0.02, start=130.0)
-    assert again.highest[elbow] == pytest.approx(seen[-1], rel=1e-12)
+    assert again.highest[elbow] == pytest.approx(highest, rel=1e-12)
     assert again.lifetime.unaccounted == pytest.approx(130.0 - 103.0, abs=0.01)
     assert again.reset_time == snapshot.reset_time
     live.close()
-    saved = kept(tmp_path)
-    assert saved["highest"][elbow] == pytest.approx(seen[-1])
     (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))  # power cut
     assert measured(estimator(tmp_path), 0.1, 131.0).lifetime.accounted > 3.0
 
@@ -163,9 +134,9 @@ def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> Non
     again.close()
     with pytest.raises(InputError, match="other joints"):
         EnergyCounters(Channels(("c",)), tmp_path / "s")
-
-
-# Disks.
+    EnergyCounters(few, tmp_path / "of one", "ur5e").close()
+    with pytest.raises(InputError, match="energy of a ur5e, not a ur10e; choose another"):
+        EnergyCounters(few, tmp_path / "of one", "ur10e")
 
 
 @pytest.fixture
@@ -174,8 +145,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk_
 
 
-def use_everything(live: LiveEstimator) -> None:
-    """Everything that writes to the disk."""
+def write_everything(live: LiveEstimator) -> None:
     live.reset("service call")
     live.read_interval()
     live.start_cycle()
@@ -188,7 +158,7 @@ def test_a_disk_that_becomes_full_and_recovers(disk: SmallDisk) -> None:
     assert live.disk_problem is None
     disk.fill()
     for k in range(2):
-        use_everything(live)
+        write_everything(live)
         during = measured(live, 1.0, 101.002 + 1.002 * k)
     assert during.lifetime.accounted > before.lifetime.accounted + 1.9
     assert live.log_problem is not None
@@ -205,21 +175,18 @@ def test_a_disk_that_becomes_full_and_recovers(disk: SmallDisk) -> None:
     live.close()
 
 
-@pytest.mark.parametrize("kind", ["full", "read-only"])
-@pytest.mark.parametrize("known", [False, True])
-def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, kind: str, known: bool) -> None:
-    counted = 0.0
-    if known:
-        first = estimator(disk.path)
-        counted = float(measured(first).lifetime.accounted)
-        first.close()
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, writable: bool) -> None:
+    first = estimator(disk.path)
+    counted = float(measured(first).lifetime.accounted)
+    first.close()
     disk.fill()
-    disk.set_writable(kind == "full")
+    disk.set_writable(writable)
     live = estimator(disk.path)
     assert live.disk_problem is not None
     shown = measured(live, 1.0, 101.002)
     assert shown.lifetime.accounted == pytest.approx(counted + 1.0, abs=0.01)
-    use_everything(live)
+    write_everything(live)
     assert "state.json" in str(live.disk_problem)
     disk.set_writable(True)
     disk.empty()
@@ -232,30 +199,6 @@ def test_a_disk_that_is_sick_at_the_start(disk: SmallDisk, kind: str, known: boo
     again.close()
 
 
-def test_the_journal_has_room_on_a_full_disk_over_restarts(disk: SmallDisk) -> None:
-    live = estimator(disk.path)
-    measured(live)
-    disk.fill()
-    for k in range(3):
-        shown = measured(live, 1.0, 101.002 + 1.002 * k)
-        kill(live)
-        live = estimator(disk.path)
-        assert live._counters.meter.reading.accounted == pytest.approx(shown.lifetime.accounted)
-    live.close()
-
-
-class Failing:
-    """A connection that the disk fails."""
-
-    def execute(self, *_: object) -> None:
-        raise sqlite3.OperationalError("disk I/O error")
-
-    executemany = execute
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def test_a_state_that_cannot_be_read_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,30 +207,15 @@ def test_a_state_that_cannot_be_read_is_kept(
     first.close()
     content = (tmp_path / "state.json").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite3, "connect", lambda *_, **__: Failing())
+        failing = MagicMock()
+        failing.execute.side_effect = failing.executemany.side_effect = sqlite3.OperationalError
+        patch.setattr(sqlite3, "connect", lambda *_, **__: failing)
         second = estimator(tmp_path)
-        assert "disk I/O error" in str(second.disk_problem)
+        assert second.disk_problem is not None
     measured(second, 0.1)
     second.close()
     assert second.disk_problem is None
     assert (tmp_path / "state.json.unreadable1").read_bytes() == content
-    assert kept(tmp_path)["ever"]["accounted"] == pytest.approx(0.1, abs=0.01)
-
-
-# Arms.
-
-
-def test_a_state_file_that_is_moved_away_begins_a_new_one(tmp_path: Path) -> None:
-    live = estimator(tmp_path)
-    measured(live)
-    kill(live)
-    (tmp_path / "state.json").rename(tmp_path / "elsewhere")
-    for _ in range(2):
-        again = estimator(tmp_path)
-        assert again.read_interval().accounted == 0.0
-        kill(again)
-    with pytest.raises(InputError, match="energy of a ur5e, not a ur10e; choose another"):
-        EnergyCounters(live.channels, tmp_path / "state.json", "ur10e")
 
 
 def test_another_arm_has_counters_of_its_own_and_the_first_one_continues(tmp_path: Path) -> None:
@@ -354,65 +282,34 @@ def test_an_old_state_is_read_once_and_moved_over(tmp_path: Path, first_version:
     live.close()
 
 
-def test_an_old_state_on_a_full_disk_is_moved_over_later(disk: SmallDisk) -> None:
-    write_old(disk.path, 5.0, first_version=False)
-    disk.fill()
-    live = estimator(disk.path)
-    assert measured(live, 1.0, 200.002).lifetime.accounted == pytest.approx(6.0, abs=0.01)
-    assert live.disk_problem is not None
-    disk.empty()
-    live.save()
-    live.snapshot()
-    assert live.disk_problem is None
-    live.close()
-    assert kept(disk.path)["ever"]["accounted"] == pytest.approx(6.0, abs=0.01)
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         (("ever", "consumed", 3), 5e218),
         (("ever", "net", 0), float("nan")),
-        (("ever", "accounted"), 1e300),
-        (("clock",), 1e300),
-        (("ever", "accounted"), ENDLESS),
-        (("names",), 5),
-        (("number",), "x"),
+        (("ever", "accounted"), 10**400),
         (("highest",), [1.0]),
         (("schema",), 9),
     ],
 )
-@pytest.mark.parametrize("old", [True, False])
-def test_impossible_contents_are_refused_in_one_line(
-    tmp_path: Path, key: tuple[str | int, ...], value: object, old: bool
+def test_impossible_contents_are_refused_and_left_alone(
+    tmp_path: Path, key: tuple[str | int, ...], value: object
 ) -> None:
     place = content = write_old(tmp_path, 5.0, first_version=False)
     for part in key[:-1]:
         place = place[part]  # type: ignore[index]
     place[key[-1]] = value  # type: ignore[index]
     path = tmp_path / "state.json"
-    path.write_text(json.dumps(content))
-    if not old:
-        path.unlink()
-        file = StateFile(path)
-        file.put("counters", json.dumps(content).encode())
-        file.save()
-        file.close()
-    before = path.read_bytes()
-    with pytest.raises(InputError, match="is not a state file") as refusal:
-        estimator(tmp_path)
-    assert "\n" not in str(refusal.value)
-    assert path.read_bytes() == before
+    path.unlink()
+    file = StateFile(path)
+    file.put("counters", json.dumps(content).encode())
+    file.save()
+    file.close()
+    for refused in (path.read_bytes(), json.dumps(content).encode(), b"{", b"[" * 100_000):
+        path.write_bytes(refused)
+        with pytest.raises(InputError, match="is not a state file") as refusal:
+            estimator(tmp_path)
+        assert "\n" not in str(refusal.value)
+        assert path.read_bytes() == refused
     path.unlink()
     estimator(tmp_path).close()  # the lock was given back
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[]", "null", '{"schema": 1}', "[" * 100_000, " " * (5 << 20), "SQLite format 3\0" * 300],
-)
-def test_other_files_are_refused_and_left_alone(tmp_path: Path, text: str) -> None:
-    (tmp_path / "state.json").write_text(text)
-    with pytest.raises(InputError, match="is not a state file"):
-        estimator(tmp_path)
-    assert (tmp_path / "state.json").read_text() == text

@@ -13,7 +13,7 @@ import pytest
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from test.optimization.simulated_cycle import PICK, PLACE, pick_and_place, recorded
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.cycles import Cycle, CycleDetector, CycleLog, Mark, Trigger
+from ur_energy_model.energy.cycles import Cycle, CycleDetector, CycleLog, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
@@ -30,7 +30,7 @@ SIGNALS: dict[Trigger, tuple[str, list[float], list[int]]] = {
 
 
 @pytest.mark.parametrize("trigger", SIGNALS)
-@pytest.mark.parametrize("size", [1, 3, 7])
+@pytest.mark.parametrize("size", [1, 3])
 def test_starts_are_found_at_their_samples(trigger: Trigger, size: int) -> None:
     field, signal, expected = SIGNALS[trigger]
     telemetry = Telemetry(np.arange(7.0), {field: np.array(signal)})
@@ -41,7 +41,7 @@ def test_starts_are_found_at_their_samples(trigger: Trigger, size: int) -> None:
     assert found == expected
 
 
-def run_cycles(log: Path | None, size: int) -> tuple[list[Cycle], Telemetry, LiveEstimator]:
+def run_cycles(log: Path, size: int) -> tuple[list[Cycle], Telemetry, LiveEstimator]:
     """Cycles that start at samples 500, 1250 and 2000."""
     telemetry = motion(6.0)
     register = np.zeros(len(telemetry))
@@ -61,9 +61,14 @@ def run_cycles(log: Path | None, size: int) -> tuple[list[Cycle], Telemetry, Liv
     return done, telemetry, estimator
 
 
-@pytest.mark.parametrize("size", [1, 40, 5000])
-def test_each_cycle_has_the_energy_of_its_samples(size: int) -> None:
-    done, telemetry, estimator = run_cycles(None, size)
+@pytest.mark.parametrize("size", [1, 40])
+def test_each_cycle_has_the_energy_of_its_samples(tmp_path: Path, size: int) -> None:
+    log = tmp_path / "new" / "cycles.csv"
+    done, telemetry, estimator = run_cycles(log, size)
+    with log.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    first = done[0].summary(estimator.channels)
+    assert {key: float(rows[0][key]) for key in first} == pytest.approx(first)
     assert [cycle.number for cycle in done] == [1, 2]
     power, time = total(telemetry), telemetry.time
     for cycle, (start, stop) in zip(done, [(500, 1250), (1250, 2000)], strict=True):
@@ -77,31 +82,6 @@ def test_each_cycle_has_the_energy_of_its_samples(size: int) -> None:
         whole = summary["motion_energy"] + summary["idle_energy"]
         assert whole == pytest.approx(summary["total_energy"])
         assert summary["motion_time"] + summary["idle_time"] == pytest.approx(1.5)
-
-
-def test_cycles_are_kept_in_a_file(tmp_path: Path) -> None:
-    log = tmp_path / "new" / "cycles.csv"
-    done, _, estimator = run_cycles(log, 10)
-    run_cycles(log, 10)
-    with log.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["cycle"] for row in rows] == ["1", "2", "1", "2"]
-    first = done[0].summary(estimator.channels)
-    assert {key: float(rows[0][key]) for key in first} == pytest.approx(first)
-
-
-def test_a_call_starts_a_cycle_with_the_next_sample() -> None:
-    telemetry = motion(3.0)
-    done: list[Cycle] = []
-    estimator = LiveEstimator(known_model(), ROBOT, on_cycle=done.append)
-    for i, batch in enumerate(packets(telemetry, 10)):
-        if i in (20, 120):
-            estimator.start_cycle()
-        estimator.update(batch)
-    estimator.snapshot()
-    (cycle,) = done
-    assert cycle.start == pytest.approx(telemetry.time[200])
-    assert cycle.duration == pytest.approx(2.0)
 
 
 def found(telemetry: Telemetry, size: int) -> list[tuple[float, float]]:
@@ -126,13 +106,18 @@ def played(*parts: tuple[Motion, float], rate: float) -> Telemetry:
     return Telemetry(7.0 + np.arange(len(q)) / rate, columns, RecordingInfo(rate=rate))
 
 
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
-@pytest.mark.parametrize("waits", [(0.3, 3.0), (0.6, 1.0), (1.0, 0.0)])
-@pytest.mark.parametrize("begin", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("rate", "waits", "begin"),
+    [
+        (5.0, (0.3, 3.0), 0.0),
+        (5.0, (1.0, 0.0), 1.0),
+        (50.0, (0.6, 1.0), 0.0),
+        (500.0, (0.3, 3.0), 1.0),
+    ],
+)
 def test_motion_that_repeats_is_found(
     rate: float, waits: tuple[float, float], begin: float
 ) -> None:
-    """Every cycle of the recording, whatever part of one it begins with, in any batches."""
     cycle = pick_and_place(short=waits[0], wait=waits[1])
     telemetry = recorded(cycle, 10.4 * cycle.duration, rate, begin=begin)
     cycles = found(telemetry, 1000)
@@ -151,34 +136,26 @@ def _there_and_back() -> Motion:
     return Chain(segments)
 
 
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 125.0])
 @pytest.mark.parametrize(
     ("motion", "times"),
     [
-        (lambda: named_motion("hold", ROBOT), 1.0),
-        (lambda: named_motion("trajectory_a", ROBOT), 1.0),
         (lambda: named_motion("trajectory_b", ROBOT), 1.0),
-        (lambda: named_motion("warm_up", ROBOT), 1.0),
         (_there_and_back, 1.0),
         (lambda: named_motion("sinusoids", ROBOT), 3.0),
-        *(
-            (lambda name=name: named_motion(config_file("excitation", f"{name}.yaml"), ROBOT), 2.0)
-            for name in ("ur3e", "ur5e", "ur10e", "ur20")
-        ),
+        (lambda: named_motion(config_file("excitation", "ur5e.yaml"), ROBOT), 2.0),
     ],
 )
 def test_no_cycle_is_found_where_nothing_is_repeated_work(
     motion: Callable[[], Motion], times: float, rate: float
 ) -> None:
-    """Standstill, excitation (whose periods pass through an instant of rest), friction."""
     made = motion()
     seconds = min(times * made.duration, 100.0 * times)
     assert found(played((made, seconds), rate=rate), 500) == []
 
 
-@pytest.mark.parametrize("rate", [50.0, 500.0])
-def test_work_that_is_interrupted_goes_on(rate: float) -> None:
-    """What is no whole cycle is none; one cycle is enough to go on counting."""
+def test_work_that_is_interrupted_goes_on() -> None:
+    rate = 50.0
     work = pick_and_place(short=0.3, wait=1.0)
     jog = Chain([move(PICK, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK, 0.7, 2.0, 0.5)])
     long = work.duration
@@ -189,21 +166,8 @@ def test_work_that_is_interrupted_goes_on(rate: float) -> None:
     assert len(cycles) >= 6
 
 
-def test_a_part_of_the_cycle_that_repeats_is_no_cycle() -> None:
-    """Three times down and up before each of the two places."""
-    up, down = PICK + 0.08, PICK
-    nod = [move(up, down, 1.0, 3.0, 0.2), move(down, up, 1.0, 3.0, 0.2)]
-    cycle = Chain(
-        [move(PLACE, up, 1.0, 2.0, 0.1), *nod, *nod, *nod, move(up, PLACE, 1.0, 2.0, 0.5)]
-    )
-    cycles = found(played((cycle, 6.3 * cycle.duration), rate=125.0), 60)
-    assert np.diff(cycles) == pytest.approx(cycle.duration, abs=0.01)
-    assert len(cycles) >= 5
-
-
-@pytest.mark.parametrize("rate", [5.0, 50.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 50.0])
 def test_program_starts_are_cycles_unless_something_repeats_in_between(rate: float) -> None:
-    """Runs that differ are cycles; a pause ends none; runs that loop hold cycles."""
     other, work = named_motion("trajectory_a", ROBOT), pick_and_place(short=0.4, wait=1.0)
     telemetry = played((other, 25.0), (work, 6.2 * work.duration), rate=rate)
     state = np.full(len(telemetry), 2.0)
@@ -216,10 +180,9 @@ def test_program_starts_are_cycles_unless_something_repeats_in_between(rate: flo
     assert np.diff(cycles[3:]) == pytest.approx(work.duration, abs=1.01 / rate)
 
 
-@pytest.mark.parametrize("rate", [25.0, 500.0])
 @pytest.mark.parametrize("repeated", [True, False])
-def test_moves_that_are_programs_of_their_own_are_no_cycles(rate: float, repeated: bool) -> None:
-    """As clients send them that command an arm move by move; what they repeat is a cycle."""
+def test_moves_that_are_programs_of_their_own_are_no_cycles(repeated: bool) -> None:
+    rate = 25.0
     points = [PICK, PICK + 0.4, PLACE, PLACE - 0.3]
     moves = [
         move(a, b, 1.5, 3.0, 0.4) for a, b in zip(points, points[1:] + points[:1], strict=True)
@@ -234,7 +197,6 @@ def test_moves_that_are_programs_of_their_own_are_no_cycles(rate: float, repeate
 
 
 def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
-    """Blended motion; an output that is switched at other places in every period is none."""
     rate, period = 125.0, 4.0
     time = np.arange(round(41.0 * rate)) / rate
     phase = 2 * np.pi * time[:, None] / period + np.arange(6)
@@ -246,17 +208,6 @@ def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
     assert np.diff(cycles) == pytest.approx(period, abs=0.01)
     assert len(cycles) == 9
     assert cycles[0][0] == pytest.approx(53.0, abs=0.01)
-
-
-def test_the_user_who_starts_cycles_is_followed() -> None:
-    cycle = pick_and_place()
-    detector = CycleDetector()
-    marks = []
-    for number, batch in enumerate(packets(recorded(cycle, 5.1 * cycle.duration, 50.0), 50)):
-        if number in (25, 30):
-            detector.request()
-        marks.append(detector.find(batch))
-    assert [list(each.items()) for each in marks[25:] if each] == [[(0, Mark())], [(0, Mark((1,)))]]
 
 
 CHANNELS = Channels(("a_joint", "b_joint"))

@@ -17,7 +17,6 @@ from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.topics_and_services import live_topics
 
 MESSAGES: Any = get_typestore(Stores.ROS2_JAZZY)
 EPOCH = 1_700_000_000_000_000_000
@@ -26,7 +25,7 @@ Found = dict[str, list[Any]]
 
 
 def written(folder: Path, telemetry: Telemetry) -> Found:
-    """Messages of the energy bag of a recording, with their log times, by topic; its types."""
+    """Messages of the energy bag of a recording, with their log times, by topic."""
     recording = write_bag(folder / "recording", telemetry)
     write_energy_bag(known_model(), recording, folder / "energy", model_path="m.yaml")
     found: Found = defaultdict(list)
@@ -34,8 +33,6 @@ def written(folder: Path, telemetry: Telemetry) -> Found:
         for connection, time, raw in reader.messages():
             message = MESSAGES.deserialize_cdr(raw, connection.msgtype)
             found[connection.topic].append((time, message))
-        for each in reader.connections:
-            found["types"].append((each.topic, each.msgtype.replace("/msg/", "/")))
     return found
 
 
@@ -47,16 +44,6 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> tuple[Telemetry, Found]:
     stamp = EPOCH + np.rint((telemetry.time - telemetry.time[0]) * 1e9).astype(np.int64)
     telemetry = replace(changed(telemetry, runtime_state=playing), stamp=stamp)
     return telemetry, written(tmp_path_factory.mktemp("bag"), telemetry)
-
-
-def test_topics_are_those_of_the_node(bag: tuple[Telemetry, Found]) -> None:
-    not_in_bags = {
-        *("/energy/prediction", "/energy/optimized_trajectory", "/energy/markers"),
-        "/diagnostics",
-    }
-    live = live_topics(ROBOT.joint_names)
-    expected = {topic: kind for topic, kind in live.items() if topic not in not_in_bags}
-    assert dict(bag[1]["types"]) == expected
 
 
 def test_values_are_the_integrals_at_the_times_of_samples(bag: tuple[Telemetry, Found]) -> None:
@@ -80,10 +67,6 @@ def test_values_are_the_integrals_at_the_times_of_samples(bag: tuple[Telemetry, 
 def test_summary_once_a_second_and_cycles_of_the_program(bag: tuple[Telemetry, Found]) -> None:
     found = bag[1]["/energy/summary"]
     assert len(found) == pytest.approx(SECONDS, abs=1)
-    parts = [*ROBOT.joint_names, "total", "bus", "state", "counters"]
-    assert [each.name for each in found[-1][1].status] == [f"energy: {part}" for part in parts]
-    counters = {pair.key: pair.value for pair in found[-1][1].status[-1].values}
-    assert counters["model"] == "m.yaml"
     cycles = bag[1]["/energy/cycle"]
     assert len(cycles) >= 2
     values = {pair.key: pair.value for pair in cycles[0][1].status[0].values}

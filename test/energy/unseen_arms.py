@@ -36,15 +36,7 @@ LEAST_SHARE = 0.002
 
 @dataclass(frozen=True)
 class Trial:
-    """A generic model's energies of one recording, beside the truth.
-
-    Attributes:
-        joints: errors over standard deviations of the joints that moved [m].
-        joint_width, joint_error: half width of the 95 % interval, and error [m], percent.
-        supply: error over standard deviation of the energy at the supply.
-        width, error: half width of its 95 % interval, and error, percent.
-        anchored: whether standby power was measured.
-    """
+    """Errors over standard deviations (joints, supply), errors and half widths in percent."""
 
     joints: Array
     joint_width: Array
@@ -56,11 +48,7 @@ class Trial:
 
 
 def unseen_robot(name: str, seed: int) -> RobotDescription:
-    """The type with motor constants drawn where its robot file has none.
-
-    The simulation otherwise takes those of other sizes, interpolated over the rated torque, as the
-    generic models do: their error would always be zero.
-    """
+    """The type with motor constants drawn where its file has none (not those of the models)."""
     robot = load_robot(name)
     random = np.random.default_rng([seed, 8])
     assumed = motor_constants(robot, robot.max_torque)
@@ -80,7 +68,6 @@ def unseen_robot(name: str, seed: int) -> RobotDescription:
 
 
 def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, TrueEnergy]:
-    """A recording of an unseen arm in one of its sessions: pick and place, or random points."""
     robot = load_robot(name)
     if seed % 2:
         motion = named_motion("pick_and_place", robot)
@@ -98,7 +85,6 @@ def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetr
 
 
 def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = None) -> EnergySummary:
-    """What the generic model makes of samples."""
     calculator = EnergyCalculator(generic_model(name), load_robot(name), options)
     meter, measured = EnergyMeter(len(calculator.channels)), True
     for start in range(0, len(telemetry), 500):
@@ -110,7 +96,6 @@ def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = Non
 
 
 def compared(summary: EnergySummary, truth: TrueEnergy) -> Trial:
-    """A trial."""
     moved = truth.electrical > LEAST_SHARE * truth.bus
     error = (summary.electrical - truth.electrical)[moved]
     std, true = summary.electrical_std[moved], truth.electrical[moved]

@@ -13,8 +13,6 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 
 ROBOT = load_robot("ur5e")
-
-
 N = 6
 
 

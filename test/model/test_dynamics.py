@@ -109,6 +109,9 @@ def test_torque_and_frames_agree_with_the_lagrange_formulation(
     robot: RobotDescription, state: State
 ) -> None:
     arm, other = ArmDynamics(robot, SETUP), Lagrangian(robot, SETUP)
+    (q, qd, _), step = state, 1e-6
+    ahead, behind = (arm.flange_pose(q + sign * step * qd)[:, :3, 3] for sign in (1, -1))
+    assert np.allclose(arm.flange_speed(q, qd), (ahead - behind) / (2 * step), atol=1e-6)
     expected = np.array([other.torque(*row) for row in zip(*state, strict=True)])
     assert np.allclose(arm.inverse_dynamics(*state), expected, rtol=1e-6, atol=1e-6)
     links, joints = arm.frames(state[0])
@@ -116,15 +119,6 @@ def test_torque_and_frames_agree_with_the_lagrange_formulation(
     assert np.allclose(arm.flange_pose(state[0]), [other.frames(q)[0][-1] for q in state[0]])
     assert np.allclose(links[:, -1], arm.flange_pose(state[0]), atol=1e-12)
     assert np.allclose(joints[..., 2], expected[:, 1, :, :, 2])
-
-
-def test_flange_speed_is_the_derivative_of_its_position(
-    robot: RobotDescription, state: State
-) -> None:
-    q, qd, _ = state
-    arm, step = ArmDynamics(robot), 1e-6
-    ahead, behind = (arm.flange_pose(q + sign * step * qd)[:, :3, 3] for sign in (1, -1))
-    assert np.allclose(arm.flange_speed(q, qd), (ahead - behind) / (2 * step), atol=1e-6)
 
 
 def test_regressors_times_parameters_are_torques(robot: RobotDescription, state: State) -> None:
@@ -143,42 +137,6 @@ def test_regressors_times_parameters_are_torques(robot: RobotDescription, state:
     assert np.allclose(np.einsum("snak,a->snk", in_unit_gravity, SETUP.gravity), weight)
 
 
-@pytest.mark.parametrize("convention", ["standard", "modified"])
-def test_double_pendulum(convention: str) -> None:
-    """Two point masses at the ends of links with parallel axes, gravity along -y."""
-    l1, l2, m1, m2, g = 0.7, 0.4, 3.0, 1.5, 9.81
-    standard, two = convention == "standard", np.zeros(2)
-    ends = np.zeros((2, 3)) if standard else np.array([[l1, 0, 0], [l2, 0, 0]])
-    planar = replace(
-        load_robot("ur5e"),
-        name="planar",
-        joint_names=("one", "two"),
-        convention=convention,
-        d=two,
-        theta=two,
-        alpha=two,
-        a=np.array([l1, l2] if standard else [0.0, l1]),
-        fixed=np.zeros(2, bool),
-        mass=np.array([m1, m2]),
-        center_of_mass=ends,
-        inertia=np.zeros((2, 3, 3)),
-    )
-    arm = ArmDynamics(planar, Setup(np.array([0.0, -g, 0.0])))
-    q, qd, qdd = np.random.default_rng(2).uniform(-3, 3, (3, 20, 2))
-    (q1, q2), (v1, v2), (a1, a2) = q.T, qd.T, qdd.T
-    inertia, both, c2, s2 = m2 * l2**2, m2 * l1 * l2, np.cos(q2), np.sin(q2)
-    end = inertia * (a1 + a2) + m2 * g * l2 * np.cos(q1 + q2)
-    two = end + both * c2 * a1 + both * s2 * v1**2
-    one = (
-        end
-        + both * c2 * (2 * a1 + a2)
-        + (m1 + m2) * l1**2 * a1
-        - both * s2 * (v2**2 + 2 * v1 * v2)
-        + (m1 + m2) * g * l1 * np.cos(q1)
-    )
-    assert np.allclose(arm.inverse_dynamics(q, qd, qdd), np.stack([one, two], axis=1))
-
-
 HALF = 9.82 / np.sqrt(2)
 
 
@@ -186,11 +144,9 @@ HALF = 9.82 / np.sqrt(2)
     ("tilt", "rotation", "gravity"),
     [
         (0, 90, (0, 0, -9.82)),
-        (180, 0, (0, 0, 9.82)),
         # URScript's set_gravity([0, 9.82, 0]), "mounted on the wall", is the negative of gravity.
         (90, 0, (0, -9.82, 0)),
         (90, 90, (-9.82, 0, 0)),
-        (45, 0, (0, -HALF, -HALF)),
         # As recorded on an arm on a 45 degree stand: gravity 0, 6.94, -6.94.
         (45, 180, (0, HALF, -HALF)),
     ],

