@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from test.cli.conftest import Capture, answer, end_of, refused
+from test.cli.conftest import Capture, answer, refused
 from test.identification.conftest import made_up_recording
-from test.identification.exact_arm import ExactArm, write_bag
-from test.plant.recorded_fleet import record
-from ur_energy_model.cli.main import DONE, main
-from ur_energy_model.model.model_file import load_model
+from test.identification.exact_arm import ExactArm
+from ur_energy_model.cli.main import DONE
 from ur_energy_model.model.robots import load_robot
 
 PARTLY = 3
 INERTIA = np.linspace(0.6, 0.1, 7)
 """Joint side, kg m^2: motors of arms with seven joints are not published."""
-
-
-def test_a_given_setup_is_used_where_target_moment_is_missing(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    whole = ExactArm().record(20.0)
-    keep = ("actual_q", "actual_qd", "actual_current")
-    bare = replace(whole, columns={name: whole.columns[name] for name in keep})
-    bag = write_bag(tmp_path / "bag", bare)
-    stated = ["--gravity", 0, 0, -9.81, "--payload", 1.5, 0, 0, 0.1]
-    tail = ["--robot", "ur5e", "-o", tmp_path / "m.yaml", "--friction", "power_flow"]
-    content = answer(capsys, "identify", bag, *tail, *stated)
-    assert content["setup_source"] == "given"
-    assert [joint["friction_law"] for joint in content["joints"]] == ["power_flow"] * 6
-    assert content["setup"] == {
-        "gravity": [0.0, 0.0, -9.81],
-        "payload_mass": 1.5,
-        "payload_center_of_mass": [0.0, 0.0, 0.1],
-    }
-
-
-def test_tables_and_refused_input(bag: Path, tmp_path: Path, capsys: Capture) -> None:
-    output = tmp_path / "model.yaml"
-    output.write_text("old")
-    recording = ExactArm().record(5.0)
-    columns = {k: v for k, v in recording.columns.items() if k != "actual_current"}
-    poor = str(write_bag(tmp_path / "poor", replace(recording, columns=columns)))
-    refused(["identify", poor, "-o", str(output)], capsys, "actual_current", poor)
-    words = ["identify", str(bag), "-o", str(output)]
-    refused([*words, "--friction", "no"], capsys, "power_flow")
-    assert output.read_text() == "old"
-    assert main(words) == DONE
-    out, err = capsys.readouterr()
-    assert "k_t/k_b" in out
-    assert str(output) in err.replace("\n", "")
 
 
 def test_a_model_depends_on_neither_order_nor_workers_nor_bad_bags(
@@ -94,33 +56,6 @@ def close(first: object, second: object) -> bool:
     if isinstance(first, float) and isinstance(second, float):
         return first == pytest.approx(second, rel=1e-9, abs=1e-12)
     return first == second
-
-
-def test_models_by_serial_number(tmp_path: Path, capsys: Capture) -> None:
-    bags = [record(tmp_path, f"a{k}", 2950, 1 + k, short=True) for k in range(2)]
-    folder = tmp_path / "arms"
-    words = ["identify", "--per-arm", *bags, tmp_path / "no", "-o", folder]
-    content = answer(capsys, *words, code=PARTLY)
-    assert [entry["arm"] for entry in content["arms"]] == ["a0", "a1"]
-    assert [entry["bag"] for entry in content["failed"]] == [str(tmp_path / "no")]
-    assert {entry["what"] for entry in content["fleet"]} == {"torque_constant", "reflected_inertia"}
-    for entry in content["arms"]:
-        joint = load_model(entry["model"]).joints[0]
-        found = entry["joints"][joint.name]["torque_constant"]
-        assert found == pytest.approx(joint.torque_constant, rel=1e-6)
-    # A later arm starts from those in the folder.
-    new = tmp_path / "new.yaml"
-    answer(capsys, "identify", bags[0], "--robot", "ur5e", "--fleet", folder, "-o", new)
-    assert load_model(new).dof == 6
-    for more, word in (
-        (["--payload", "1"], "--payload"),
-        (["--gravity", "0", "0", "-9.8"], "--gravity"),
-        (["--fleet", "/nowhere"], "not a folder with models"),
-        (["-o", "arm.yaml"], "name of a model file"),
-    ):
-        code, _, err = end_of([*map(str, words), *more], capsys)
-        assert code != DONE
-        assert word in err
 
 
 def test_an_arm_with_seven_joints_from_csv_to_model(tmp_path: Path, capsys: Capture) -> None:

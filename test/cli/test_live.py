@@ -136,23 +136,6 @@ def test_a_controller_that_dies_and_comes_back(simulate: Simulate, fresh_host: H
     assert f"no samples from {host}" in err
 
 
-def test_two_at_once_need_state_files_of_their_own(
-    known: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    long, state = str(write_bag(tmp_path / "long", motion(60.0))), str(tmp_path / "state.json")
-    options = ["--bag", long, "--model", str(known), "--state-file", state]
-    with running(*options) as one:
-        assert one.stdout is not None
-        while "joints" not in (line := one.stdout.readline()):
-            assert line
-        assert main(["live", *options]) == 1
-        assert "is in use by another estimator" in capsys.readouterr().err
-        assert main(["live", "--bag", long, "--model", str(known), "--duration", "0.5"]) == DONE
-        out, err = ended(one, signal.SIGTERM)
-    assert "samples lost" in out.splitlines()[-1]
-    assert f"counters saved in {state}" in err
-
-
 def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> None:
     terminal, line = pty.openpty()
     fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -189,18 +172,3 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
     assert termios.tcgetattr(line) == settings
     for descriptor in (terminal, line):
         os.close(descriptor)
-
-
-def test_a_controller_that_never_answers_is_an_error_after_the_duration(capsys: Capture) -> None:
-    arguments = ["live", "--host", "127.1.2.3", "--robot", "ur5e", "--duration", "0.3"]
-    assert main(arguments) == 1
-    out, err = capsys.readouterr()
-    assert "waiting for 127.1.2.3" in out
-    assert "no samples came: no connection to port 30004" in err.splitlines()[-1]
-
-
-def test_a_closed_pipe_ends_it_quietly(known_bag: Path, known: Path) -> None:
-    command = f"{' '.join(LIVE)} --bag {known_bag} --model {known} | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=100)
-    assert len(done.stdout.splitlines()) == 1
-    assert done.stderr == ""

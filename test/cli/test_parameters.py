@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.cli.conftest import Capture, answer, refused
+from test.cli.conftest import answer, refused
 from test.identification.conftest import made_up_recording
-from test.identification.exact_arm import ExactArm, write_bag
+from test.identification.exact_arm import write_bag
 from test.identification.test_payload import COULOMB, LOAD, UPRIGHT, VISCOUS, true_model
 from ur_energy_model.cli.main import main
-from ur_energy_model.identification.payload import payload_difference
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
@@ -40,13 +39,11 @@ def test_payload_that_the_controller_does_not_have(paths, tmp_path, capsys) -> N
     assert out["mass"] == pytest.approx(2.5, rel=0.01)
     assert np.allclose(out["center_of_mass"], LOAD.center_of_mass, atol=3e-3)
     assert out["interval"][0] < 2.5 < out["interval"][1]
-    assert out["told_mass"] == pytest.approx(0.0, abs=0.01)
     assert main(["payload", *map(str, paths)]) == 0
     captured = capsys.readouterr()
     assert "set_payload" in captured.err
     assert "mass [kg]" in captured.out
     words = [*map(str, paths), "-o", str(tmp_path / "new.yaml")]
-    refused(["payload", *words, "--known-payload", "-3"], capsys)
     refused(["payload", *words], capsys, "--known-payload")
     assert not (tmp_path / "new.yaml").exists()
     out = answer(capsys, "payload", *words, "--known-payload", 2.5)
@@ -59,7 +56,6 @@ def test_payload_that_the_controller_does_not_have(paths, tmp_path, capsys) -> N
 @pytest.mark.parametrize(
     ("set_mass", "real", "wrist", "advice"),
     [
-        (0.0, 0.0, 0.03, None),  # less than drives repeat
         (0.0, 0.0, -0.5, "lower than those of the bare arm"),
         (2.5, 2.5, 0.0, None),
         (2.5, 0.0, 0.0, "set_payload"),
@@ -88,18 +84,13 @@ def test_another_payload_is_advised_only_where_there_is_one(
 
 def test_reports_that_the_model_is_of_another_arm(paths, tmp_path, capsys) -> None:
     model = load_model(paths[0])
-    own = tuple(replace(joint, current_residual=0.02) for joint in model.joints)
     other = tuple(
-        replace(joint, torque_constant=factor * joint.torque_constant)
-        for joint, factor in zip(own, (1.2, 0.8, 1.2, 0.8, 1.2, 0.8), strict=True)
+        replace(joint, torque_constant=factor * joint.torque_constant, current_residual=0.02)
+        for joint, factor in zip(model.joints, 3 * (1.2, 0.8), strict=True)
     )
-    warned = []
-    for name, joints in (("own", own), ("other", other)):
-        path = tmp_path / f"{name}.yaml"
-        save_model(replace(model, joints=joints), path)
-        assert main(["payload", str(path), str(paths[1])]) == 0
-        warned.append("use a model of this very arm" in capsys.readouterr().err)
-    assert warned == [False, True]
+    save_model(replace(model, joints=other), tmp_path / "other.yaml")
+    assert main(["payload", str(tmp_path / "other.yaml"), str(paths[1])]) == 0
+    assert "use a model of this very arm" in capsys.readouterr().err
 
 
 def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
@@ -113,9 +104,6 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
     assert out["mass"] == pytest.approx(2.805, rel=0.04)
     assert abs(out["mass"] - 2.805) < 2 * out["std"] < 0.22
     assert abs(answer(capsys, "payload", model, empty)["shown_mass"]) < 0.06
-    mass, std = payload_difference(load_model(model), loaded, empty)
-    assert mass == pytest.approx(2.805, rel=0.03)
-    assert abs(mass - 2.805) < 2 * std < 0.22
     calibrated = tmp_path / "calibrated.yaml"
     known = ["--known-payload", 2.805, "--empty", empty, "-o", calibrated]
     answer(capsys, "payload", model, loaded, *known)
@@ -124,23 +112,6 @@ def test_a_real_arm_with_2805_grams(recordings: Path, tmp_path, capsys) -> None:
         low, high = out["interval"]
         assert low < true < high
         assert out["mass"] == pytest.approx(true, rel=0.015, abs=0.03)
-
-
-def test_base_parameters_and_their_verification(tmp_path, capsys) -> None:
-    robot = load_robot("ur5e")
-    one, two = (
-        write_bag(tmp_path / str(seed), made_up_recording(robot, seed=seed, **FRICTION))
-        for seed in (1, 2)
-    )
-    out = answer(capsys, "base-parameters", one, "--validate", two)
-    assert out["normalised_error_on"] == "validation"
-    assert min(out["general_verification"]["r2"]) > 0.9
-    out = answer(capsys, "base-parameters", one, "--from", "target_moment")
-    assert out["rank"] == 40  # without friction
-    by_text = {entry["expression"]: entry["value"] for entry in out["parameters"]}
-    assert by_text["Ja_4"] == pytest.approx(0.2118, rel=0.02)
-    assert main(["base-parameters", str(one)]) == 0
-    assert "52 base parameters" in capsys.readouterr().out
 
 
 def test_measured_torque_needs_neither_currents_nor_constants(tmp_path, capsys) -> None:
@@ -154,25 +125,3 @@ def test_measured_torque_needs_neither_currents_nor_constants(tmp_path, capsys) 
     assert (out["rank"], out["torque_from"]) == (52, "measured_torque")
     assert min(out["self_verification"]["r2"]) > 0.9
     refused(["base-parameters", bag], capsys, "actual_current")
-    poor = made_up_recording(robot, seconds=10, still=(0, 1, 2, 3, 4, 5), noise=0.1)
-    bag = str(write_bag(tmp_path / "poor", poor))
-    refused(["base-parameters", bag], capsys, "ur_energy excite")
-
-
-def test_learn(tmp_path: Path, capsys: Capture) -> None:
-    work = ExactArm().bag(tmp_path, seed=41, seconds=25)
-    output, figure = tmp_path / "model.yaml", tmp_path / "history.svg"
-    history = answer(capsys, "learn", work, "-o", output)["history"]
-    assert len(history) >= 2
-    assert history[-1]["version"] >= 1
-    assert load_model(output).provenance["origin"] == "learned"
-    assert output.with_suffix(".png").stat().st_size > 1000
-    output.rename(tmp_path / "first.yaml")
-    words = ["learn", str(work), "--model", str(tmp_path / "first.yaml")]
-    assert main([*words, "-o", str(output), "--figure", str(figure)]) == 0
-    assert "attempts to improve the model" in capsys.readouterr().out
-    assert b"<svg" in figure.read_bytes()
-    more = ["-o", str(tmp_path / "new.yaml")]
-    refused(["learn", str(work), "--robot", "ur3e", *more], capsys, "ur5e", "ur3e")
-    refused([*words, *more, "--figure", str(tmp_path / "picture.txt")], capsys, "--figure")
-    assert not (tmp_path / "new.yaml").exists()
