@@ -41,13 +41,6 @@ def shown_commands() -> Iterator[tuple[str, list[str]]]:
                 yield place, arguments
 
 
-def inline_commands() -> Iterator[tuple[str, list[str]]]:
-    """Commands within sentences of the documentation, as far as they are spelled out."""
-    for page in PAGES:
-        for match in re.finditer(r"`(?:\S*/)?ur_energy ([a-z][^`]*)`", page.read_text("utf-8")):
-            yield page.name, match.group(1).split()
-
-
 def test_shown_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     shown = list(shown_commands())
     assert len(shown) > 50
@@ -57,14 +50,6 @@ def test_shown_commands_are_accepted(capsys: pytest.CaptureFixture[str]) -> None
             PARSER.parse_args(arguments)
     except SystemExit:
         pytest.fail(f"{place}: {' '.join(arguments)}: {capsys.readouterr().err}")
-
-
-def test_commands_in_sentences_exist() -> None:
-    for place, words in inline_commands():
-        assert words[0] in SUBPARSERS.choices, f"{place}: {words}"
-        actions = SUBPARSERS.choices[words[0]]._actions
-        options = {flag for action in actions for flag in action.option_strings}
-        assert {word for word in words if word.startswith("--")} <= options, f"{place}: {words}"
 
 
 def test_launch_lines_name_files_and_arguments_that_exist() -> None:

@@ -13,20 +13,9 @@ import numpy as np
 import pytest
 
 from ur_energy_model import files as temporary_files
-from ur_energy_model.errors import UrEnergyError, one_line, printable, unsigned_zeros
+from ur_energy_model.errors import one_line, printable, unsigned_zeros
 from ur_energy_model.files import new_file, remove_abandoned, temporary_name, write_text
 from ur_energy_model.low_pass import low_pass
-from ur_energy_model.many_bags import BagResult, in_this_process
-from ur_energy_model.telemetry.bag.files import new_bag, remove_abandoned_in_bags
-
-KILLED_WRITER = """
-import os, sys
-from ur_energy_model.files import new_file
-with new_file(sys.argv[1]) as file:
-    file.write("half of it")
-    file.flush()
-    os.kill(os.getpid(), 9)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -55,24 +44,6 @@ def left_by(path: Path, use: str, pid: int, age: float = 0.0) -> Path:
     return place
 
 
-def test_a_file_of_a_killed_writer_goes_with_the_next_one(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED_WRITER, str(tmp_path / "model.yaml")]
-    assert subprocess.run(command, check=False).returncode == -9
-    assert [path.name[:12] for path in tmp_path.iterdir()] == [".model.yaml."]
-    write_text(tmp_path / "other.yaml", "text")
-    assert [path.name for path in tmp_path.iterdir()] == ["other.yaml"]
-
-
-def test_bags_are_tidied_by_the_next_recorder_in_the_folder(tmp_path: Path, dead: int) -> None:
-    for name in ("bag", "photos"):
-        (tmp_path / name).mkdir()
-        left_by(tmp_path / name / "metadata.yaml", "new", dead)
-    (tmp_path / "bag" / "bag_0.mcap").touch()
-    remove_abandoned_in_bags(tmp_path)
-    assert [path.name for path in (tmp_path / "bag").iterdir()] == ["bag_0.mcap"]
-    assert len(list((tmp_path / "photos").iterdir())) == 1
-
-
 def test_what_ended_processes_left_is_removed_or_moved_back(tmp_path: Path, dead: int) -> None:
     """What takes longer to write must be old: its process may run in another container."""
     (tmp_path / "replaced").mkdir()
@@ -96,15 +67,6 @@ def test_what_ended_processes_left_is_removed_or_moved_back(tmp_path: Path, dead
     assert all(path.exists() for path in stays)
     assert not any(path.exists() for path in goes)
     assert (tmp_path / "bag" / "bag_0.mcap").read_bytes() == b"samples"  # moved back
-
-
-def test_long_names_are_no_problem(tmp_path: Path) -> None:
-    path = tmp_path / ("\N{LATIN SMALL LETTER E WITH ACUTE}" * 120)
-    with new_file(path) as file:
-        file.write("text")
-    with new_bag(tmp_path / ("b" * 240)) as partial:
-        partial.mkdir()
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
@@ -174,26 +136,3 @@ def test_gain_without_delay(frequency: float, gain: float) -> None:
     middle = slice(1000, -1000)
     filtered = low_pass(wave[:, None], PERIOD, 5.0, padding=1.5)[middle, 0]
     assert filtered == pytest.approx(gain * wave[middle], abs=2e-3)
-
-
-def test_short_signals_and_high_cutoffs() -> None:
-    assert low_pass(np.ones(3), PERIOD, 1.0, padding=1.5) == pytest.approx(np.ones(3))
-    fast = low_pass(np.ones((50, 2)), 0.1, 20.0, padding=1.5)
-    assert fast == pytest.approx(np.ones((50, 2)))
-
-
-def test_a_bag_that_fails_does_not_end_the_others() -> None:
-    def work(bag: Path) -> int:
-        if bag.name == "b":
-            raise UrEnergyError("b: is damaged")
-        return len(bag.name)
-
-    seen: list[float] = []
-    bags = [Path("a"), Path("b"), Path("ccc")]
-    results = list(in_this_process(work, bags, lambda fraction, text: seen.append(fraction)))
-    assert results == [
-        BagResult(bags[0], 1),
-        BagResult(bags[1], None, "b: is damaged"),
-        BagResult(bags[2], 3),
-    ]
-    assert seen == sorted(seen)

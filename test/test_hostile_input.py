@@ -6,7 +6,6 @@ import csv
 import os
 import re
 import signal
-from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -40,30 +39,21 @@ from ur_energy_model.energy.cycles import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.files import config_file, open_regular, user_path, write_text
+from ur_energy_model.files import open_regular, user_path, write_text
 from ur_energy_model.learning.state import StateStore
-from ur_energy_model.model.generic import is_generic
-from ur_energy_model.model.geometry import read_capsules
-from ur_energy_model.model.model_file import load_model
-from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.urdf_import import robot_content
 from ur_energy_model.optimization.pendant import Step, sheet_csv
-from ur_energy_model.options import host_address
-from ur_energy_model.plant.database import export_csv, instant, shift_starts, time_zone
+from ur_energy_model.plant.database import export_csv
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.sinks.credentials import read_credentials
-from ur_energy_model.telemetry.bag.cdr import CdrBuilder, CdrError
-from ur_energy_model.telemetry.bag.layout import decode_event
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe, frame
-from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.plan import read_plan
 
 CHANNELS = Channels(("a_joint", "b_joint"))
-MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def _in_bag(path: Path) -> Path:
@@ -144,46 +134,21 @@ def check(kind: str, content: bytes, name: str = "x.yaml") -> Any:
 # Valid files, and faults in them.
 
 
-def test_every_file_of_the_package_is_read() -> None:
-    for path in sorted(config_file().rglob("*.yaml")):
-        match path.parent.name, path.name:
-            case "robots", _:
-                assert load_robot(path).name == path.stem
-            case "excitation", _:
-                assert load_trajectory(path).robot == path.stem
-            case "models", _:
-                assert is_generic(load_model(path))
-            case "geometry", _:
-                assert len(read_capsules(path, path.stem)[0]) > 6
-
-
 # kind, what stands there, what is put in its place, what the message says
 FAULTS: list[tuple[str, str, str, str]] = [
     ("robot", "schema: 1", "schema: 99", "schema 99 .* update ur_energy_model"),
     ("robot", "name: ur5e", "nmae: ur5e", r"did you mean 'name'\?"),
-    ("robot", "generation: e-series", "generation: e-serie", "did you mean 'e-series'"),
-    ("robot", "shoulder_lift_joint, ", "", "describes 6 moving joints"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, -0.0002]",
      "principal moment"),
     ("robot", "[0.0, 0.0, 0.0, 0.0, 0.0, 0.0002]", "[0.0, 0.0, 0.0, 0.0, 0.0, 200]", "across"),
-    ("robot", "[3.637679, -0.011074", "[3.637679, 11.074", "within one kelvin"),
     ("robot", "[3.637679, -0.011074", "[-36.37679, -0.011074", "not positive at"),
-    ("seven", "fixed: [0]", "fixed: [0, 0]", "named once only"),
     ("seven", "fixed: [0]", "fixed: [8]", "link 8 must be 0 to 7"),
     ("model", "winding_resistance: {value: 0.3, unit: ohm, std: 0.0",
      "winding_resistance: {value: -0.3, unit: ohm, std: 0.2", "must not be negative"),
-    ("model", "driver: {unit: W/A, shoulder_pan_joint: 0.2",
-     "driver: {unit: W/A, shoulder_pan_joint: -0.2", "must not be negative"),
-    ("model", "temperature_range: {lowest: 20.0", "temperature_range: {lowest: 50", "above"),
     ("model", "floor: {value: 0.0", "floor: {value: 26", "above the standby power"),
-    ("trajectory", "repetitions: 3", "repetitions: 2.5", "whole number"),
     ("trajectory", "repetitions: 3", "repetitions: 90000", "longer than a day"),
-    ("geometry", "robot: ur5e", "robot: ur3", "must be ur5e"),
     ("geometry", "{link: 0", "{link: -1", "must be 0 to"),
 ]  # fmt: skip
-
-ELSEWHERE = ("shoulder_lift_joint, ",)
-"""Wrong lengths that are reported for another list further down."""
 
 
 def test_faults_are_refused_with_file_line_and_key(tmp_path: Path) -> None:
@@ -197,7 +162,7 @@ def test_faults_are_refused_with_file_line_and_key(tmp_path: Path) -> None:
         assert str(refusal.value).startswith(f"{path}: line "), (kind, new)
         line = int(str(refusal.value.field).split(":")[0].split()[1])
         first = text[: text.index(old)].count("\n") + 1
-        assert old in ELSEWHERE or line in range(first, first + 1 + new.count("\n")), (kind, new)
+        assert line in range(first, first + 1 + new.count("\n")), (kind, new)
 
 
 @MANY
@@ -225,12 +190,6 @@ def test_any_damage(kind: str, seed: int) -> None:
         assert np.isin(read.time, whole.time).all()
 
 
-@MANY
-@given(kind=st.sampled_from(CONTENTS), content=st.binary(max_size=600), keep=st.integers(0, 40))
-def test_any_bytes(kind: str, content: bytes, keep: int) -> None:
-    check(kind, sound(kind)[:keep] + content, "x.mcap")
-
-
 # Bombs, in a process whose time and memory are measured.
 
 
@@ -242,16 +201,14 @@ def worker() -> Iterator[ReadingWorker]:
 
 YAML_BOMBS: dict[str, Callable[[], str]] = {
     "many values": lambda: "a: [" + "1, " * 1_300_000 + "1]",
-    "deep lists": lambda: "a: " + "[" * 1_000_000,
     "indented": lambda: "".join(" " * i + "a:\n" for i in range(1500)),
     "laughs": alias_bomb,
     "tag directives": lambda: "".join(f"%TAG !{i}! tag:x:\n" for i in range(99_999)) + "---\na: 1",
-    "open quote": lambda: "a: '" + "x\n" * 1_900_000,
     "size": lambda: "#" * 17_000_000,
 }
 
 
-@pytest.mark.parametrize("name", [*YAML_BOMBS, *MCAP_BOMBS, *map(str, range(3))])
+@pytest.mark.parametrize("name", [*YAML_BOMBS, *MCAP_BOMBS, "0"])
 def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> None:
     verdict = Verdict(name)
     if name in YAML_BOMBS:
@@ -303,51 +260,6 @@ def test_rtde_peers(pieces: list[bytes], cut: int, changes: dict[int, int]) -> N
     feed(bytes(data) if changes else GREETING[:cut] + b"".join(pieces))
 
 
-def joint_state(names: list[str], counts: tuple[int, int, int]) -> bytes:
-    builder = CdrBuilder()
-    builder.stamp(1_700_000_000_000_000_000)
-    builder.string("base")
-    builder.strings(names)
-    for count in counts:
-        builder.doubles(count)
-    return bytes(builder.body)
-
-
-@MANY
-@given(
-    st.lists(
-        st.binary(max_size=100)
-        | st.builds(
-            joint_state,
-            st.lists(st.sampled_from(["a_joint", "b_joint", "\x1b[2J", ""]), max_size=4),
-            st.tuples(*[st.integers(0, 4)] * 3),
-        ).flatmap(lambda data: st.just(data) | st.just(data[:-3]) | st.just(data + b"x" * 9)),
-        max_size=6,
-    )
-)
-def test_joint_states_and_events(messages: list[bytes]) -> None:
-    stream = JointStateStream(CHANNELS.joints, "actual_current")
-    for batch in stream.read(messages, None, 0.0):
-        assert np.isfinite(batch.time).all()
-    for message in messages:
-        with suppress(CdrError):
-            decode_event(message)
-
-
-WORDS = st.text(max_size=40) | st.from_regex(r"[-0-9:TZ+., /\[\]a-z]{0,30}", fullmatch=True)
-
-
-@MANY
-@given(WORDS)
-def test_texts_of_options(text: str) -> None:
-    """Addresses, and the options of SQL queries."""
-    for read in (shift_starts, time_zone, lambda text: instant(text, "--since")):
-        with suppress(InputError):
-            read(text)
-    with suppress(ArgumentTypeError):
-        host_address(text)
-
-
 # What is no regular file, and text that must not become a formula.
 
 
@@ -367,7 +279,7 @@ def test_pipes_and_links_in_circles_are_refused_at_once(tmp_path: Path, kind: st
         FILES[kind](path)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=5),
        mark=st.sampled_from(["=", "+", "-", "@", "\t", ""]))  # fmt: skip
 def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
@@ -409,6 +321,3 @@ def test_links_and_paths_that_cannot_be_used(tmp_path: Path) -> None:
     for path in ("~no-such-user-at-all/x", "a\0b"):
         with pytest.raises(InputError, match="write"):
             user_path(path)
-    if Path("/proc/self/mem").is_file():  # regular, and cannot be read
-        with pytest.raises(OSError, match="error"):
-            open_regular("/proc/self/mem")

@@ -6,7 +6,6 @@ import argparse
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from ur_energy_model.options import (
     is_address,
     option,
     options_of,
-    table_of,
 )
 
 
@@ -55,25 +53,15 @@ def test_a_command_line_gives_the_values_of_a_table() -> None:
     assert found == Table(Path("bag"), "robot", 2.0, 1, "off", inner, Path("c"), True)
 
 
-@pytest.mark.parametrize("words", ["--rate 21", "--rate 5Hz", "--switch maybe", "--host a..b"])
-def test_values_that_are_not_allowed_are_usage_errors(words: str) -> None:
-    with pytest.raises(argparse.ArgumentError):
-        read("--bag", "bag", "--host", "::1", *words.split())
-
-
 @pytest.mark.parametrize(
     ("name", "text", "value", "typed"),
     [
         ("loop", "true", True, True),
-        ("number", "7", 7, 7),
         ("rate", "2.5", 2.5, 2.5),
-        ("host", "b", "b", "b"),
         ("log", "", "", None),
         ("log", "a b", "a b", Path("a b")),
-        ("files", "a, b", ["a", "b"], (Path("a"), Path("b"))),
         ("files", "['a', b]", ["a", "b"], (Path("a"), Path("b"))),
         ("files", "", [""], ()),
-        ("files", "[]", [""], ()),
     ],
 )
 def test_arguments_of_launch_files_become_parameters(
@@ -89,10 +77,9 @@ def test_arguments_of_launch_files_become_parameters(
     [
         ("rate", "fast", "rate:=fast is not a number, 1 to 20"),
         ("rate", "30", "rate must be between 1 and 20, not 30"),
-        ("loop", "1", "loop:=1 is not true or false"),
         ("switch", "c", "switch must be one of on, off, not 'c'"),
         ("host", "192.168..10", "host must be the address of a host, not '192.168..10'"),
-        *(("files", text, "is not a list of text") for text in ("['a'", "[[a]]", "'a", "[{a: 1}]")),
+        *(("files", text, "is not a list of text") for text in ("['a'", "[[a]]")),
     ],
 )
 def test_arguments_of_launch_files_that_are_not_allowed(name: str, text: str, problem: str) -> None:
@@ -102,19 +89,10 @@ def test_arguments_of_launch_files_that_are_not_allowed(name: str, text: str, pr
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("loop", 1), ("number", True), ("number", 1.0), ("rate", "1"), ("rate", None), ("host", 1),
-     ("files", [1]), ("log", "~nobody-of-this-name/x")],
+    [("number", True), ("rate", "1"), ("files", [1]), ("log", "~nobody-of-this-name/x")],
 )  # fmt: skip
 def test_parameters_of_another_type_are_refused(name: str, value: object) -> None:
     assert name in str(ENTRIES[name].problem(value))
-
-
-def test_options_without_effect_are_named() -> None:
-    values: dict[str, Any] = {"bag": Path("bag"), "host": "::1", "log": Path("x")}
-    line = "log is ignored: it needs switch:=off, and switch is on"
-    assert ENTRIES["log"].ignored(table_of(Table, values)) == line
-    assert ENTRIES["log"].ignored(table_of(Table, values | {"switch": "off"})) is None
-    assert ENTRIES["log"].ignored(table_of(Table, values | {"log": None})) is None
 
 
 def test_parameters_of_nodes_are_described_and_accept_their_default() -> None:

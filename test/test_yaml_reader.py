@@ -51,14 +51,10 @@ def tree(tmp_path: Path) -> Read:
     ("content", "problem", "line"),
     [
         (b"", "empty", None),
-        (b"# only words\n", "empty", None),
         (b"a: [1, 2", "not YAML", 1),
-        (b"a: 1\nb: 'x", "not YAML", 2),
-        (b"a: 1\nb: \x01", "not YAML", 2),
         (b"a: 1\nb: \xff\xfe", "not YAML", 2),
         ("a: 1".encode("utf-16"), "UTF-8", None),
         (b"a: 1\nb: !!python/name:os.system x", "tags", 2),
-        (b"a: 1\nb: !own {}", "tags", 2),
         (b"a: 1\n---\nb: 2", "second document", 2),
         (b"a: &here 1", "anchors", 1),
     ],
@@ -87,14 +83,11 @@ def test_too_large_files_and_folders_are_refused(tmp_path: Path) -> None:
     ("reader", "content", "value"),
     [
         (YamlTree.number, "1", 1.0),
-        (YamlTree.number, "-1.5", -1.5),
         (YamlTree.number, "1e-5", 1e-5),
-        (YamlTree.number, ".5", 0.5),
         (YamlTree.number, "+2.E3", 2000.0),
-        (YamlTree.number, "0", 0.0),
         (YamlTree.integer, "1732060800123456789", 1732060800123456789),  # all its digits
         *((YamlTree.text, each, each.strip("'"))
-          for each in ("x y", "'5'", "'no'", "2024-01-01", "1.2.3")),
+          for each in ("x y", "'5'", "1.2.3")),
         (PAIRS, "[[1, 2], [3, 4]]", [[1, 2], [3, 4]]),
         (array(MASS, 2, 2, unknown=True), "[[1, null], null]", [[1, np.nan], [np.nan, np.nan]]),
         (mapping_of({"b": MASS}, {"c": text, "d": text}), "{b: 1, c: x}", {"b": 1.0, "c": "x"}),
@@ -107,8 +100,7 @@ def test_values_of_every_type(
 
 
 NO_NUMBERS = (
-    "'1'", '"1"', "true", "no", "null", "", ".nan", "-.inf", "nan", "1e999", "0x10", "012", "1:30",
-    "1_000", "1,5", "one", "[1]", "{a: 1}", "9" * 500, "2024-01-01",
+    "'1'", "true", "", ".nan", "1e999", "0x10", "012", "1:30", "1_000", "1,5", "{a: 1}", "9" * 500,
 )  # fmt: skip
 
 
@@ -116,21 +108,18 @@ NO_NUMBERS = (
     ("reader", "content", "problem"),
     [
         *((YamlTree.number, each, "line 2: a: ") for each in NO_NUMBERS),
-        *((YamlTree.integer, each, "whole number") for each in ("1.5", "true", "x", ".inf")),
-        *((YamlTree.text, each, "put it in quotes") for each in ("5", "no", "null", "1e3")),
-        (text, "''", "empty"),
+        *((YamlTree.integer, each, "whole number") for each in ("1.5", "true")),
+        *((YamlTree.text, each, "put it in quotes") for each in ("5", "no")),
         (MASS, "-1", "must not be negative"),
         (MASS, "1e5", "kg is impossible, expected 0 to 5000 kg"),
         (RATIO, "0", "must be positive"),
         (RATIO, "0.1", "0.1 is impossible, expected 0.5 to 1000"),
         *((PAIRS, each, "line 2: a") for each in
-          ("[[1, 2], [3]]", "[1, 2]", "[[1, 2], [3, x]]", "[[1, 2], null]", "[]", "1")),
+          ("[[1, 2], [3]]", "[[1, 2], null]", "1")),
         (choice(["power off", "idle"]), "pwoer off", r"did you mean 'power off'\?"),
         (integer(1, 3), "4", "4 must be 1 to 3"),
-        (list_of(MASS), "[]", "must not be empty"),
         (list_of(MASS, 2), "[1]", "has 1 values, 2 are needed"),
         (unique_names, "[x, y, x]", r"a\[2\]: 'x' occurs twice"),
-        (unique_names, "[]", "list of names"),
         (mapping_of({"b": MASS}), "{b: 1, c: 1}", "unknown key 'c'"),
         (mapping_of({"b": MASS}), "{}", "'b' is missing"),
         (YamlTree.mapping, "{b: 1, b: 2}", "'b' occurs twice"),
@@ -148,14 +137,6 @@ def test_other_values_are_refused_in_one_line(
     assert len(str(refusal.value)) < 300
 
 
-def test_messages_are_short_and_without_control_characters(tree: Read) -> None:
-    for name in ('"\\e[2J"', "x" * 1000):
-        with pytest.raises(ModelFileError) as refusal, Record(tree(f"{name}: 1")) as keys:
-            keys.expect(f"key_{i}" for i in range(1000))
-        assert str(refusal.value).isprintable()
-        assert len(str(refusal.value)) < 600
-
-
 def test_unknown_keys_are_refused_with_line_and_suggestion(tree: Read, tmp_path: Path) -> None:
     root = tree("a: 1\nlimits:\n  torqe: [1]\n")
 
@@ -170,25 +151,6 @@ def test_unknown_keys_are_refused_with_line_and_suggestion(tree: Read, tmp_path:
         f"{tmp_path}/x.yaml: line 3: limits.torqe: unknown key 'torqe' "
         "(did you mean 'torque'?); do better"
     )
-
-
-def test_required_keys(tree: Read) -> None:
-    """A misspelt one is suggested, a similar one that is expected is not misspelt."""
-    root = tree("a: 1\ngear_ration: 101\n")
-    with pytest.raises(ModelFileError, match=r"line 2: .*did you mean 'gear_ratio'"):
-        Record(root)["gear_ratio"]
-    keys = Record(tree("joint_1: 1\njoint_3: 1\n"))
-    keys.expect(["joint_1", "joint_2", "joint_3"])
-    with pytest.raises(ModelFileError, match="'joint_2' is missing"):
-        keys["joint_2"]
-
-
-def test_an_error_in_the_block_takes_precedence_and_null_takes_the_default(tree: Read) -> None:
-    root = tree("a: x\nspare: 1\n")
-    with pytest.raises(ModelFileError, match=r"line 1: a: x is not a number"), Record(root) as keys:
-        keys["a"].number()
-    with Record(tree("a: null\nb:\nc: 2\n")) as keys:
-        assert [keys.read(name, MASS, 7.0) for name in "abcd"] == [7.0, 7.0, 2.0, 7.0]
 
 
 def test_other_schemas_are_refused(tree: Read) -> None:

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ur_energy_model.demo.run import MARK, ChildError, Processes, _fresh_folder, true_energy
+from ur_energy_model.demo.run import MARK, ChildError, Processes, _fresh_folder
 from ur_energy_model.errors import InputError
 
 DEMO = (sys.executable, "-m", "ur_energy_model.cli.main", "demo", "--seed", "7")
@@ -68,28 +67,6 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     assert not children_of(str(output))
 
 
-@pytest.mark.timeout(120)
-def test_demo_leaves_nothing_running_when_interrupted(
-    tmp_path: Path, fresh_host: Callable[[], str]
-) -> None:
-    output = tmp_path / "demo_output"
-    with subprocess.Popen(
-        [*DEMO, "--host", fresh_host(), "-o", str(output)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as demo:
-        assert demo.stderr is not None
-        for line in demo.stderr:
-            if "the logger records ..." in line:
-                break
-        assert _wait_for(lambda: any((output / "bags").rglob("*.mcap")), 30.0)
-        demo.send_signal(signal.SIGINT)
-        demo.communicate(timeout=40)
-    assert demo.returncode == 130
-    assert not children_of(str(output))
-
-
 def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     with Processes(tmp_path, {}) as processes:
         processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
@@ -116,19 +93,3 @@ def test_a_folder_not_made_by_the_demo_is_kept(tmp_path: Path) -> None:
     (tmp_path / MARK).touch()
     assert _fresh_folder(tmp_path) == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [MARK]
-
-
-def test_true_energy_between_two_times(tmp_path: Path) -> None:
-    time_, ramp = np.array([10.0, 20.0]), np.array([[0.0, 0.0], [100.0, 40.0]])
-    np.savez(
-        tmp_path / "truth.npz",
-        timestamp=time_,
-        mechanical_energy=ramp,
-        electrical_energy=2 * ramp,
-        bus_energy=np.array([0.0, 500.0]),
-    )
-    (tmp_path / "truth.json").write_text('{"arrays": "truth.npz"}')
-    truth = true_energy(tmp_path / "truth.json", 12.0, 17.0)
-    assert truth.mechanical == pytest.approx([50.0, 20.0])
-    assert truth.electrical == pytest.approx([100.0, 40.0])
-    assert truth.bus == pytest.approx(250.0)

@@ -26,6 +26,7 @@ from test.layouts.viewers import (
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import config_file
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
 from ur_energy_model.layouts.grafana import COLUMNS, PANELS, grafana_dashboard, scrape_configuration
 from ur_energy_model.sinks.options import FOXGLOVE_PORT, PROMETHEUS_PORT
@@ -71,27 +72,20 @@ def test_namespace_and_prefix_are_in_every_name() -> None:
     assert foxglove_topics(foxglove) == own | {"/diagnostics"}
     manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
     assert manager["Displays"][2]["Topic"]["Value"] == "/cell1/energy/markers"
-    for prefix in ("left-", "1_", "a b", '<&"', "ä/"):  # as in the messages
-        files = layout_files(ArmTopics(JOINTS, "", prefix))
-        assert f"/energy/{prefix}elbow_joint/velocity" in plotjuggler_curves(files[LIVE])
-        manager = yaml.safe_load(files["rviz/energy.rviz"])["Visualization Manager"]
-        assert manager["Global Options"]["Fixed Frame"] == f"{prefix}base"
+    assert "/energy/<&elbow_joint/velocity" in plotjuggler_curves(
+        layout_files(ArmTopics(JOINTS, "", "<&"))[LIVE]
+    )
     for namespace in ("1cell", "a//b", "a b", "ä", "cell;x", 'cell"'):
         with pytest.raises(InputError, match="--namespace"):
             ArmTopics(JOINTS, namespace)
 
 
-def test_subscriptions_of_plotjuggler() -> None:
+def test_subscriptions_of_plotjuggler_and_files_of_the_package() -> None:
     """It takes false and zero, not its defaults, for settings that are missing."""
-    roots = {name: Xml.fromstring(FILES[name]) for name in (LIVE, SERVER, BAG)}
-    plugins = {
-        name: [each.attrib["ID"] for each in root.iter("plugin")] for name, root in roots.items()
-    }
-    assert plugins == {LIVE: ["ROS2 Topic Subscriber"], SERVER: ["Foxglove ROS2 Bridge"], BAG: []}
-    streamers = {name: root.find("previouslyLoaded_Streamer") for name, root in roots.items()}
-    assert plugins == {
-        name: [] if found is None else [found.attrib["name"]] for name, found in streamers.items()
-    }
+    assert set(FILES) == set(PURPOSES)
+    for name, content in FILES.items():
+        assert config_file(*name.split("/")).read_text() == content
+    roots = {name: Xml.fromstring(FILES[name]) for name in (LIVE, SERVER)}
     (plugin,) = roots[LIVE].iter("plugin")
     settings = {child.tag: child.attrib["value"] for child in plugin}
     assert settings == {**SUBSCRIBER, "selected_topics": "/energy"}
@@ -99,22 +93,6 @@ def test_subscriptions_of_plotjuggler() -> None:
     (client,) = roots[SERVER].iter("foxglove_client")
     assert (client.attrib["address"], int(client.attrib["port"])) == ("127.0.0.1", FOXGLOVE_PORT)
     assert [topic.attrib["name"] for topic in client.iter("topic")] == ["/energy"]
-    for root in roots.values():
-        for splitter in root.iter("DockSplitter"):
-            sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
-            assert len(sizes) == len(splitter) == int(splitter.attrib["count"])
-            assert sum(sizes) == pytest.approx(1.0, abs=1e-5)
-        assert len(list(root.iter("DockArea"))) == len(ARM.plots())
-
-
-def test_every_panel_of_foxglove_is_placed_and_every_file_has_a_purpose() -> None:
-    layout = json.loads(FILES["foxglove/energy.json"])
-
-    def named(node: Any) -> list[str]:
-        return [node] if isinstance(node, str) else named(node["first"]) + named(node["second"])
-
-    assert sorted(named(layout["layout"])) == sorted(layout["configById"])
-    assert set(FILES) == set(PURPOSES)
 
 
 # The dashboard of Grafana.
@@ -151,7 +129,6 @@ def test_grafana_can_import_panels_that_do_not_overlap() -> None:
     dashboard = json.loads(grafana_dashboard())
     assert dashboard["id"] is None, "Grafana refuses a number that it did not give"
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", dashboard["uid"])
-    assert dashboard["schemaVersion"] >= 36
     names = [variable["name"] for variable in dashboard["templating"]["list"]]
     assert names == ["datasource", "arm"]
     used = set(re.findall(r"\$\{?(\w+)\}?", json.dumps(dashboard)))
