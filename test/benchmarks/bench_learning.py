@@ -102,11 +102,11 @@ def simulated_production() -> None:
             supplies[time].append(100.0 * (summary.supply / supply - 1.0))
             inside[time] += (np.abs(error) <= CONFIDENCE * summary.electrical_std).tolist()
     for time in TIMES:
+        rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
         print(
             f"after {time:3.0f} s: supply within {np.abs(supplies[time]).max():.2f} %, joints "
-            f"within {np.abs(joints[time]).max():.1f} % "
-            f"(rms {np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5:.1f} %), "
-            f"{100 * np.mean(inside[time]):.0f} % of them inside their 95 % intervals"
+            f"within {np.abs(joints[time]).max():.1f} % (rms {rms:.1f} %), "
+            f"{np.mean(inside[time]):.0%} of them inside their 95 % intervals"
         )
 
 

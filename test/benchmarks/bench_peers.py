@@ -3,7 +3,7 @@
 Real arms: every recording kept beside the checkout against every other one of an arm of its type.
 Simulated arms: one session fitted, three other sessions judged. Currents are predicted from
 motion, energies from measured currents and speeds. The others: a regression of twenty lines, base
-parameters (figaroh's where bench_base_parameters installed it, else plain least squares), three
+parameters (figaroh's where it is installed, else plain least squares), three
 coefficients of power, and EcBot's regressions.
 """
 
@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -26,22 +25,13 @@ from test.benchmarks.peers.recordings import Pair, real_bags, simulated_bags
 Found = Mapping[tuple[Pair, str], Any]
 
 
-def main(*, only_summary: bool = False) -> None:
-    """Compare and print, pair by pair or only the summary."""
-    begin = perf_counter()
+def main() -> None:
+    """Compare, and print the summary as Markdown; what was refused goes to standard error."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results = compare(real_bags(DATA, folder) + simulated_bags(folder), folder)
-    if only_summary:
-        print(summary(results))
-        return
-    if not DATA.is_dir():
-        print(f"no recordings of real arms at {DATA}: simulated arms only")
-    print(pair_by_pair(results))
     print(summary(results))
-    for line in results.refused:
-        print(f"refused: {line}")
-    print(f"{perf_counter() - begin:.0f} s in all")
+    print(*results.refused, sep="\n", file=sys.stderr)
 
 
 def summary(results: Results) -> str:
@@ -96,59 +86,8 @@ def _by_group(
     return [
         (group, method, str(len(own)), *cells(own, group, method))
         for group in dict.fromkeys(pair.group for pair, _ in found)
-        for method in _methods(found)
+        for method in sorted({name for _, name in found}, key=lambda name: name != OURS)
         if (
             own := [v for (pair, name), v in found.items() if (pair.group, name) == (group, method)]
         )
     ]
-
-
-def pair_by_pair(results: Results) -> str:
-    """Every pair of recordings."""
-
-    def current(error: CurrentError) -> str:
-        moving = f"{number(error.moving_rms, '.3f')} {number(error.moving_percent, '.2f')}"
-        return f"{error.rms:.3f} {error.percent:.2f}; {moving}"
-
-    def energy(error: EnergyError) -> str:
-        return f"{error.supply:+.1f} {number(error.motion, '+.1f')}"
-
-    def covered(pair: Pair) -> tuple[str]:
-        return ({True: "yes", False: "no", None: ""}[results.supply_covered.get(pair)],)
-
-    return "\n\n".join(
-        [
-            _table_of_pairs(results.currents, current, "[A, %; moving A, %]"),
-            _table_of_pairs(results.energies, energy, "[supply %, motion %]", "covered", covered),
-        ]
-    )
-
-
-def _table_of_pairs(
-    found: Found,
-    cell: Callable[[Any], str],
-    units: str,
-    last: str | None = None,
-    more: Callable[[Pair], tuple[str]] | None = None,
-) -> str:
-    methods = _methods(found)
-    columns = ("fitted", "judged", *(f"{method} {units}" for method in methods))
-    rows = [
-        (
-            pair.train.name,
-            pair.judged.name,
-            *(cell(found[pair, m]) if (pair, m) in found else "" for m in methods),
-            *(() if more is None else more(pair)),
-        )
-        for pair in dict.fromkeys(pair for pair, _ in found)
-    ]
-    return table(columns if last is None else (*columns, last), rows)
-
-
-def _methods(found: Found) -> list[str]:
-    """Ours first."""
-    return sorted(dict.fromkeys(method for _, method in found), key=lambda name: name != OURS)
-
-
-if __name__ == "__main__":
-    main(only_summary="--summary" in sys.argv)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,13 +13,6 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 UR_ENERGY = (sys.executable, "-m", "ur_energy_model.cli.main")
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
 """Length of a measurement of something live [s]."""
-_RUNS = itertools.count()
-
-
-def fresh_host() -> str:
-    """A loopback address that nobody else uses."""
-    process = os.getpid()
-    return f"127.{32 + next(_RUNS)}.{process >> 8 & 255}.{process & 255}"
 
 
 def least_cpu(action: Callable[[], object], *, repeats: int = 3) -> float:
@@ -46,14 +37,9 @@ def resident(process: int | str = "self") -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
-def peak(whose: int = resource.RUSAGE_SELF) -> float:
-    """Most memory of this process, or of any of its ended children, so far [MB]."""
-    return resource.getrusage(whose).ru_maxrss / 1024
-
-
-def size(folder: Path, pattern: str = "*") -> int:
+def size(folder: Path) -> int:
     """Bytes of the files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file())
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -40,21 +40,13 @@ OURS = "this package"
 SAME_SESSION = "simulated, same session"
 
 
-class CommandError(UrEnergyError):
-    """A command ended with an error; its words are the message."""
-
-
 def command(*arguments: str | Path) -> dict[str, Any]:
-    """What `ur_energy ARGUMENTS --json` prints.
-
-    Raises:
-        CommandError: it did not end well.
-    """
+    """What `ur_energy ARGUMENTS --json` prints."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([*map(str, arguments), "--json"])
     if code != 0:
-        raise CommandError(err.getvalue().strip())
+        raise UrEnergyError(err.getvalue().strip())
     content: dict[str, Any] = json.loads(out.getvalue())
     return content
 

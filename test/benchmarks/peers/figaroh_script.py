@@ -1,16 +1,14 @@
 """Base parameters by figaroh from one recording, torques of others; run in a Python that has it.
 
-Usage: python figaroh_script.py IN.npz OUT.npz, which also prints times and residual as JSON. IN
-holds robot, gravity [3], torque [samples, n] and the states q_K, qd_K, qdd_K [samples, n] of
-recordings 0 (to fit), 1, 2, ...; OUT torque_K of the recordings from 1.
+Usage: python figaroh_script.py IN.npz OUT.npz. IN holds robot, gravity [3], torque [samples, n]
+and the states q_K, qd_K, qdd_K [samples, n] of recordings 0 (to fit), 1, 2, ...; OUT torque_K of
+the recordings from 1.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,13 +40,10 @@ def main(given: str, result: str) -> None:
         states = (data[f"{name}_{k}"] for name in ("q", "qd", "qdd"))
         return builder.build_basic_regressor(*states, joints)
 
-    begin = perf_counter()
     whole, torque = regressor(0), data["torque"].T.ravel()
-    built = perf_counter()
     dropped, kept = get_index_eliminate(whole, {f"p{k}": 0.0 for k in range(whole.shape[1])})
     reduced = build_regressor_reduced(whole, dropped)
     found = QRDecomposer().decompose(reduced, kept, tau=torque)
-    solved = perf_counter()
     base, values = list(found.base_indices), np.asarray(found.phi_b).ravel()
     torques, k = {}, 1
     while f"q_{k}" in data:
@@ -56,9 +51,6 @@ def main(given: str, result: str) -> None:
         torques[f"torque_{k}"] = (columns @ values).reshape(arm.dof, -1).T
         k += 1
     np.savez(result, **torques)
-    residual = float(np.sqrt(np.mean((torque - reduced[:, base] @ values) ** 2)))
-    seconds = {"regressor_seconds": built - begin, "solve_seconds": solved - built}
-    print(json.dumps({"rank": len(base), **seconds, "residual": residual}))
 
 
 if __name__ == "__main__":

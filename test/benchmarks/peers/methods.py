@@ -6,7 +6,6 @@ payload and the filters that our identification worked out.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -108,56 +107,34 @@ def same_mounting(one: Recorded, other: Recorded) -> bool:
     return bool(np.arccos(np.clip(a @ b, -1.0, 1.0)) < SAME_MOUNTING)
 
 
-# figaroh brings dependencies of its own and so has an environment of its own.
-
 ENVIRONMENT = Path(__file__).resolve().parents[3] / "build" / "peers"
-PACKAGES = ("figaroh==1.0.2", "pin==4.1.0", "numpy==2.4.6")
-_PATIENCE = 600.0
+"""Of figaroh 1.0.2 with pin 4.1.0 and numpy 2.4.6, whose dependencies are its own; made by hand."""
 
 
-def python_with_figaroh(*, install: bool = False) -> Path | None:
-    """A Python that can import figaroh; None without one.
-
-    Args:
-        install: make its environment where there is none (needs the network, two minutes).
-
-    Raises:
-        OSError, subprocess.SubprocessError: it cannot be installed.
-    """
+def python_with_figaroh() -> Path | None:
+    """A Python that can import figaroh; None without one."""
     if find_spec("figaroh") is not None:
         return Path(sys.executable)
-    python, ready = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "ready"
-    if install and not ready.exists():
-        run: dict[str, Any] = {"check": True, "capture_output": True, "timeout": _PATIENCE}
-        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], **run)
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], **run)
-        ready.touch()
-    return python if ready.exists() else None
+    python = ENVIRONMENT / "bin" / "python"
+    return python if python.exists() else None
 
 
-def run_figaroh(python: Path, data: dict[str, Any]) -> tuple[dict[str, float], list[Array]]:
-    """What figaroh_script.py prints, and the torques of the recordings from 1."""
+def run_figaroh(python: Path, data: dict[str, Any]) -> list[Array]:
+    """The torques of the recordings from 1, by figaroh_script.py."""
     script = Path(__file__).with_name("figaroh_script.py")
     with tempfile.TemporaryDirectory() as folder:
         given, result = (Path(folder) / name for name in ("in.npz", "out.npz"))
         np.savez(given, **data)
-        done = subprocess.run(
-            [python, script, given, result],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-        )
+        command = [python, script, given, result]
+        subprocess.run(command, check=True, capture_output=True, timeout=600.0)
         with np.load(result) as torques:
-            found = [torques[f"torque_{k + 1}"] for k in range(len(torques.files))]
-    return json.loads(done.stdout.strip().splitlines()[-1]), found
+            return [torques[f"torque_{k + 1}"] for k in range(len(torques.files))]
 
 
 def figaroh(python: Path) -> CurrentMethod:
     """Base parameters by figaroh from torque = N k_t i, k_t as in the robot file."""
 
     def whole(recording: Recorded, columns: Callable[[Part], Array]) -> Array:
-        """Columns [samples, n] of all parts, wide filter only, ends included."""
         return np.concatenate([columns(part) for part in recording.parts])
 
     def predict(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
@@ -174,7 +151,7 @@ def figaroh(python: Path) -> CurrentMethod:
             data[f"qdd_{k}"] = whole(recording, lambda part: part.motion.qdd)
             qd = whole(recording, lambda part: part.motion.qd)
             data[f"qd_{k}"] = np.where(np.abs(qd) < SMOOTHING, 0.0, qd)  # rest has no sign
-        _, torques = run_figaroh(python, data)
+        torques = run_figaroh(python, data)
         found: list[Array | None] = [None] * len(judged)
         for other, torque in zip(alike, torques, strict=True):
             lengths = [len(part.motion) for part in other.parts]
