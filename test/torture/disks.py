@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from test.torture.harness import PATIENCE, Case, Family, Verdict
@@ -14,20 +14,6 @@ from test.torture.subjects import RATE, Subject, no_ros, ros_client
 
 DURATION = 5.0
 NO_MOUNT = "file systems cannot be mounted here (needs root): full and read-only disks"
-
-
-@contextmanager
-def small_disk(folder: Path, kilobytes: int) -> Iterator[Path | None]:
-    """A file system of this size, None where it cannot be mounted."""
-    path = folder / "disk"
-    path.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={kilobytes}k", "torture", str(path)]
-    mounted = _quietly("mount", *options)
-    try:
-        yield path if mounted else None
-    finally:
-        if mounted:
-            _quietly("umount", "--lazy", str(path))
 
 
 def _quietly(*command: str) -> bool:
@@ -53,30 +39,25 @@ def _replace(disk: Path) -> None:
         path.with_suffix(".new").replace(path)
 
 
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
 Action = Callable[[Path], object]
-FAULTS: dict[str, tuple[Action, Action | None, bool]] = {
-    "full for good": (_fill, None, True),
-    "full for a while": (_fill, lambda disk: (disk / "filler").unlink(missing_ok=True), True),
-    "read-only for good": (lambda disk: _remount(disk, "ro"), None, True),
-    "read-only for a while": (
-        lambda disk: _remount(disk, "ro"),
-        lambda disk: _remount(disk, "rw"),
-        True,
-    ),
-    "bag deleted": (
-        lambda disk: shutil.rmtree(disk / "parent/bag", ignore_errors=True),
-        None,
-        False,
-    ),
-    "parent deleted": (
-        lambda disk: shutil.rmtree(disk / "parent", ignore_errors=True),
-        None,
-        False,
-    ),
-    "bag renamed": (lambda disk: (disk / "parent/bag").rename(disk / "parent/other"), None, False),
-    "file replaced": (_replace, None, False),
+OWN_DISK: dict[str, tuple[Action, Action | None]] = {
+    "full for good": (_fill, None),
+    "full for a while": (_fill, lambda disk: (disk / "filler").unlink(missing_ok=True)),
+    "read-only for good": (lambda disk: _remount(disk, "ro"), None),
+    "read-only for a while": (lambda disk: _remount(disk, "ro"), lambda disk: _remount(disk, "rw")),
 }
-"""What happens to a disk, how it recovers, and whether that needs a disk of its own."""
+"""What happens to a disk of its own, and how it recovers."""
+FAULTS: dict[str, tuple[Action, Action | None]] = {
+    **OWN_DISK,
+    "bag deleted": (lambda disk: _remove(disk / "parent/bag"), None),
+    "parent deleted": (lambda disk: _remove(disk / "parent"), None),
+    "bag renamed": (lambda disk: (disk / "parent/bag").rename(disk / "parent/other"), None),
+    "file replaced": (_replace, None),
+}
 SUBJECTS = ("record", "record", "logger", "estimator")
 
 
@@ -84,25 +65,27 @@ def run(case: Case) -> Verdict:
     """One fault of the disk under one program; they take turns."""
     fault = list(FAULTS)[case.number % len(FAULTS)]
     name = SUBJECTS[(case.number + case.number // len(FAULTS)) % len(SUBJECTS)]
-    if name != "record" and not FAULTS[fault][2]:
+    if name != "record" and fault not in OWN_DISK:
         fault = "full for a while" if case.number % 2 else "full for good"
     verdict = Verdict(f"{name}: {fault}", skipped="" if name == "record" else no_ros())
     if verdict.skipped:
         return verdict
-    if not FAULTS[fault][2]:
-        (case.folder / "disk").mkdir()
-        _run(case, verdict, name, fault, case.folder / "disk")
+    disk, size = case.folder / "disk", f"size={case.random.randint(1500, 4000)}k"
+    disk.mkdir()
+    own = fault in OWN_DISK
+    if own and not _quietly("mount", "-t", "tmpfs", "-o", size, "torture", str(disk)):
+        verdict.skipped = NO_MOUNT
         return verdict
-    with small_disk(case.folder, case.random.randint(1500, 4000)) as disk:
-        if disk is None:
-            verdict.skipped = NO_MOUNT
-        else:
-            _run(case, verdict, name, fault, disk)
+    try:
+        _run(case, verdict, name, fault, disk)
+    finally:
+        if own:
+            _quietly("umount", "--lazy", str(disk))
     return verdict
 
 
 def _run(case: Case, verdict: Verdict, name: str, fault: str, disk: Path) -> None:
-    strike, recover, _ = FAULTS[fault]
+    strike, recover = FAULTS[fault]
     folder, random = disk / "parent", case.random
     folder.mkdir()
     if name == "estimator" and random.random() < 0.3:

@@ -8,25 +8,19 @@ from pathlib import Path
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.torture.harness import Case, Family, Surroundings, Verdict
-from test.torture.hostile_files import (
-    bag_of_bomb,
-    csv_file,
-    damaged,
-    mcap_file,
-    shifted_csv,
-    yaml_file,
-)
+from test.torture.hostile_files import MAKERS, bag_of_bomb, damaged
 from test.torture.reading import ReadingWorker
 
 SAMPLES = 1500
 BAGS_PER_CASE = 10
 
 
-def _worker(around: Surroundings) -> ReadingWorker:
-    """The worker that all cases share."""
-    if "reading worker" not in around.kept:
-        around.kept["reading worker"] = ReadingWorker(around)
-    return around.kept["reading worker"]
+def _judge(case: Case, verdict: Verdict, kind: str, path: Path) -> None:
+    """Read a file in the worker that all cases share."""
+    kept = case.around.kept
+    if "reading worker" not in kept:
+        kept["reading worker"] = ReadingWorker(case.around)
+    kept["reading worker"].judge(verdict, kind, path)
 
 
 def healthy_bag(around: Surroundings) -> Path:
@@ -43,28 +37,25 @@ def run_bags(case: Case) -> Verdict:
         shutil.copytree(healthy_bag(case.around), bag)
         file = case.random.choice(sorted(bag.iterdir()))
         file.write_bytes(damaged(file.read_bytes(), case.random))
-        found = Verdict(verdict.name)
+        before = len(verdict.problems)
         for kind in ("bag", "iterate", "events", "recover", "bag"):
-            _worker(case.around).judge(found, kind, bag)
-        place = f" (bag {number}, {file.name} damaged)"
-        verdict.problems += [problem + place for problem in found.problems]
-        verdict.weigh(found.memory)
-        verdict.seconds = max(verdict.seconds, found.seconds)
+            _judge(case, verdict, kind, bag)
+        if len(verdict.problems) > before:
+            verdict.problems.append(f"in bag {number}, {file.name} damaged")
         shutil.rmtree(bag)
     return verdict
 
 
 def run(case: Case) -> Verdict:
     """One hostile file; the kinds take turns."""
-    makers = (yaml_file, csv_file, shifted_csv, mcap_file)
-    turn = case.number % (len(makers) + 1)
-    if turn < len(makers):
-        kind, path = makers[turn](case.folder, case.random)
+    turn = case.number % (len(MAKERS) + 1)
+    if turn < len(MAKERS):
+        kind, path = MAKERS[turn](case.folder, case.random)
     else:
         kind, path = bag_of_bomb(case.folder, case.random, healthy_bag(case.around))
     size = path.stat().st_size if path.is_file() else 0
     verdict = Verdict(f"{path.name} of {size} bytes as {kind}")
-    _worker(case.around).judge(verdict, kind, path)
+    _judge(case, verdict, kind, path)
     if path.is_file():
         path.unlink()
     return verdict

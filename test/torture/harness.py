@@ -57,6 +57,8 @@ class Verdict:
     def weigh(self, memory: float) -> None:
         """Take the peak memory of a process into account [MB]."""
         self.memory = max(self.memory, memory)
+        limit = f"memory: {memory:.0f} MB, limit {MEMORY_LIMIT:.0f} MB"
+        self.expect(memory < MEMORY_LIMIT, limit)
 
     def time_since(self, began: float) -> None:
         """Take the time of an action into account, which began at this monotonic time [s]."""
@@ -81,7 +83,6 @@ class Family:
         name: for the table and `--only`.
         share: of the total time.
         run: runs one case.
-        count: most cases, None for as many as the time allows.
         finish: checks after the last case what the cases share; None if there is nothing.
         at_once: cases that run at the same time, where they mostly wait.
     """
@@ -89,34 +90,30 @@ class Family:
     name: str
     share: float
     run: Callable[[Case], Verdict]
-    count: int | None = None
     finish: Callable[[Surroundings], Verdict] | None = None
     at_once: int = 1
 
 
 MOVING = ("--motion", "trajectory_a")
 """Options of the simulated controller that moves its arm."""
-OTHER = (*MOVING, "--seed", "5")
-"""Those of another arm of the same model."""
 
 
 class Surroundings:
-    """What cases share: started on first use, ended with the block."""
+    """What cases share: started on first use, ended with the block.
+
+    `kept` holds what the cases of a family keep for their next ones, by name.
+    """
 
     def __init__(self) -> None:
         self._held = ExitStack()
         self.folder = Path(tempfile.mkdtemp(prefix="torture_"))
         self._held.callback(shutil.rmtree, self.folder, ignore_errors=True)
-        self._lock = threading.RLock()
+        self.at_end, self._lock = self._held.callback, threading.RLock()
         self._controllers: dict[tuple[str, ...], tuple[str, Watched]] = {}
         self.kept: dict[str, Any] = {}
-        """What the cases of a family keep for their next ones, by name."""
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(":"),
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(":")
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        self.environment = {**os.environ, "PYTHONPATH": path, **one}
 
     def __enter__(self) -> Surroundings:
         return self
@@ -127,24 +124,19 @@ class Surroundings:
             each.finish(0.0)
         Watched.started.clear()
 
-    def at_end(self, action: Callable[[], object]) -> None:
-        """Call `action` when the block ends."""
-        self._held.callback(action)
-
     def controller(self, *options: str) -> tuple[str, Watched]:
-        """Address and process of a simulated controller with these options.
-
-        Raises:
-            RuntimeError: it did not start.
-        """
+        """Address and process of a simulated controller with these options."""
         with self._lock:
             found = self._controllers.get(options)
             if found is None or not found[1].running:
                 host = fresh_host()
                 process = Watched(simulator_command(host, *options), self.folder, self.environment)
-                self._held.callback(process.end)
-                if not process.wait_for(f"ready {host}"):
-                    raise RuntimeError(f"the controller did not start: {process.output}")
+                self.at_end(process.end)
+                end = time.monotonic() + PATIENCE
+                while f"ready {host}" not in process.output:
+                    if not process.running or time.monotonic() > end:
+                        raise RuntimeError(f"the controller did not start: {process.output}")
+                    time.sleep(SAMPLING)
                 found = self._controllers[options] = host, process
             return found
 
@@ -154,21 +146,14 @@ class Surroundings:
         return self.controller(*MOVING)[0]
 
     def ros_environment(self) -> dict[str, str]:
-        """Variables of ROS nodes in a domain of their own on this machine.
-
-        Raises:
-            RuntimeError: all domains are taken.
-        """
+        """Variables of ROS nodes in a domain of their own on this machine."""
         with self._lock:
             domain = claim_domain(self._held)
         if domain is None:
             raise RuntimeError("all ROS domains are taken")
-        return {
-            **self.environment,
-            "ROS_DOMAIN_ID": str(domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
-            "ROS_LOG_DIR": str(self.folder / "ros_log"),
-        }
+        ros = {"DOMAIN_ID": str(domain), "AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+        ros["LOG_DIR"] = str(self.folder / "ros_log")
+        return self.environment | {f"ROS_{name}": value for name, value in ros.items()}
 
     @property
     def model(self) -> Path:
@@ -200,6 +185,12 @@ _RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Interrupt)\b.*", re.MULTILINE)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
 
 
+def bound_memory(pid: int) -> None:
+    """Bound the address space of a process."""
+    with suppress(OSError):
+        resource.prlimit(pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+
+
 def peak_memory(pid: int) -> float:
     """Peak memory of a running process [MB], 0 if it has ended."""
     with suppress(OSError):
@@ -209,22 +200,14 @@ def peak_memory(pid: int) -> float:
 
 
 class Watched:
-    """A process in a session of its own; what it prints goes to a file.
-
-    Args:
-        command: to run.
-        folder: to run in; its output goes to a file there.
-        environment: variables; those of this process by default.
-    """
+    """A process in a session of its own, in a folder; what it prints goes to a file there."""
 
     started: ClassVar[list[Watched]] = []
 
     def __init__(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
     ) -> None:
-        self.began = time.monotonic()
-        self.memory = 0.0
-        self.hung = False
+        self.began, self.memory, self.hung = time.monotonic(), 0.0, False
         self._path = folder / f"output_{time.monotonic_ns()}.txt"
         with self._path.open("wb") as file:
             self._child = subprocess.Popen(
@@ -236,11 +219,8 @@ class Watched:
                 env=environment,
                 start_new_session=True,
             )
-        self.pid = self._child.pid
-        with suppress(OSError):
-            resource.prlimit(self.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-        self._code = 0
-        self._ended = threading.Event()
+        bound_memory(self._child.pid)
+        self._code, self._ended = 0, threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
         self.started.append(self)
 
@@ -250,12 +230,11 @@ class Watched:
         Its figure begins with the memory of the process that starts another, so it counts only
         above that of the harness.
         """
-        while True:
-            self.memory = max(self.memory, peak_memory(self.pid))
-            ended, status, usage = os.wait4(self.pid, os.WNOHANG)
-            if ended:
-                break
-            time.sleep(SAMPLING)
+        ended = 0
+        while not ended:
+            self.memory = max(self.memory, peak_memory(self._child.pid))
+            ended, status, usage = os.wait4(self._child.pid, os.WNOHANG)
+            time.sleep(0.0 if ended else SAMPLING)
         if usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0:
             self.memory = max(self.memory, usage.ru_maxrss / 1024)
         self._code = self._child.returncode = os.waitstatus_to_exitcode(status)
@@ -275,18 +254,11 @@ class Watched:
         """Send a signal, if it still runs."""
         if self.running:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                os.kill(self._child.pid, number)
 
-    def wait(self, seconds: float) -> None:
-        """Wait for its end, at most this long."""
-        self._ended.wait(seconds)
-
-    def wait_for(self, text: str) -> bool:
-        """Wait until it has printed a text; returns False if it has not, or has ended."""
-        end = time.monotonic() + PATIENCE
-        while self.running and time.monotonic() < end and text not in self.output:
-            time.sleep(SAMPLING)
-        return text in self.output
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, at most this long; returns whether it has ended."""
+        return self._ended.wait(seconds)
 
     def end(self) -> int:
         """Ctrl-C, and kill it if it does not end; returns the exit code."""
@@ -295,10 +267,10 @@ class Watched:
 
     def finish(self, seconds: float = PATIENCE) -> int:
         """Wait for its end, and kill it if that takes longer; returns the exit code."""
-        if not self._ended.wait(seconds):
+        if not self.wait(seconds):
             self.hung = True
             with suppress(OSError):
-                os.killpg(self.pid, signal.SIGKILL)
+                os.killpg(self._child.pid, signal.SIGKILL)
             self._ended.wait()
         return self._code
 
@@ -307,13 +279,10 @@ class Watched:
         output = self.output
         verdict.weigh(self.memory)
         verdict.expect(not self.hung, "hang: it did not end in time and was killed")
-        complaint = _COMPLAINTS.search(output)
-        if complaint is not None:
+        if complaint := _COMPLAINTS.search(output):
             raised = _RAISED.search(output, complaint.start())
             text = f"{complaint[0]} / {'' if raised is None else raised[0]}"
             verdict.problems.append(f"traceback: {text[:300]}")
-        limit = f"memory: {self.memory:.0f} MB, limit {MEMORY_LIMIT:.0f} MB"
-        verdict.expect(self.memory < MEMORY_LIMIT, limit)
         if self.running or self.hung:
             return
         verdict.expect(self._code not in _CRASHES, f"crash: exit code {self._code}")
@@ -325,36 +294,31 @@ class Watched:
 
 Results = dict[str, list[tuple[str, Verdict]]]
 """By family: each case, and what it found."""
-_HEAD = ("family", "cases", "skipped", "failures", "worst memory [MB]", "longest time [s]")
 
 
 def run_families(
     families: Sequence[Family], seed: int, seconds: float, only_case: int | None = None
 ) -> Results:
-    """Run each family for its share of the time.
-
-    Args:
-        families: to run.
-        seed: of all random numbers.
-        seconds: for all together.
-        only_case: number of the only case to run; None for all.
-    """
+    """Run each family for its share of the time [s], or only the case of this number."""
     total = sum(family.share for family in families)
     results: Results = {}
     end = time.monotonic()
     with Surroundings() as around:
         for family in families:
             end += seconds * family.share / total  # what one overruns, the next ones do not have
-            found = results[family.name] = _run_family(family, seed, end, only_case, around)
-            print(_row(family.name, found), flush=True)
+            found = _run_family(family, seed, end, only_case, around)
+            results[family.name] = sorted(found.items(), key=lambda item: int(item[0]))
+            if family.finish is not None:
+                results[family.name].append(("end", family.finish(around)))
+            print(f"{family.name}: {len(found)} cases", flush=True)
     return results
 
 
 def _run_family(
     family: Family, seed: int, end: float, only_case: int | None, around: Surroundings
-) -> list[tuple[str, Verdict]]:
-    found: dict[int, Verdict] = {}
-    numbers = iter(range(family.count or sys.maxsize) if only_case is None else [only_case])
+) -> dict[str, Verdict]:
+    found: dict[str, Verdict] = {}
+    numbers = iter(range(sys.maxsize) if only_case is None else [only_case])
     following = threading.Lock()
 
     def run_cases() -> None:
@@ -374,47 +338,31 @@ def _run_family(
                 what = f"{type(error).__name__} at {place.name}:{place.lineno}: {error}"
                 verdict = Verdict("the harness itself", [what])
             verdict.seconds = verdict.seconds or time.monotonic() - began
-            found[number] = verdict
+            found[str(number)] = verdict
 
     with ThreadPoolExecutor(family.at_once) as pool:
         for done in [pool.submit(run_cases) for _ in range(family.at_once)]:
             done.result()
-    verdicts = [(str(number), verdict) for number, verdict in sorted(found.items())]
-    return verdicts if family.finish is None else [*verdicts, ("end", family.finish(around))]
+    return found
 
 
 def report(results: Results, seed: int) -> int:
     """Print the table, what was skipped and what failed; returns the exit code."""
-    print("\n" + _line(_HEAD))
-    for family, verdicts in results.items():
-        print(_row(family, verdicts))
-    failures = 0
-    for family, verdicts in results.items():
-        for reason in sorted({verdict.skipped for _, verdict in verdicts} - {""}):
+    print("\nfamily      cases  skipped  failures  worst memory [MB]  longest time [s]")
+    for family, found in results.items():
+        verdicts = [verdict for _, verdict in found]
+        skipped = sum(bool(verdict.skipped) for verdict in verdicts)
+        failed = sum(bool(verdict.problems) for verdict in verdicts)
+        memory, longest = (max(getattr(v, key) for v in verdicts) for key in ("memory", "seconds"))
+        cells = f"{len(found) - skipped:7}{skipped:9}{failed:10}{memory:19.0f}{longest:18.1f}"
+        print(f"{family:10}{cells}")
+        for reason in sorted({verdict.skipped for verdict in verdicts} - {""}):
             print(f"skipped in {family}: {reason}")
-        for case, verdict in verdicts:
-            if not verdict.problems:
-                continue
-            failures += 1
-            print(f"\nFAILED {family} case {case}: {verdict.name}")
-            print(*(f"  {problem}" for problem in verdict.problems), sep="\n")
-            repeat = "" if case == "end" else f" --case {case}"
-            print(f"  repeat: python -m test.torture --seed {seed} --only {family}{repeat}")
-    print(f"\nseed {seed}: {failures} failures")
-    return 1 if failures else 0
-
-
-def _row(family: str, found: Sequence[tuple[str, Verdict]]) -> str:
-    verdicts = [verdict for _, verdict in found]
-    skipped = sum(bool(verdict.skipped) for verdict in verdicts)
-    failed = sum(bool(verdict.problems) for verdict in verdicts)
-    memory = max(verdict.memory for verdict in verdicts)
-    longest = max(verdict.seconds for verdict in verdicts)
-    counts = map(str, (len(verdicts) - skipped, skipped, failed))
-    return _line((family, *counts, f"{memory:.0f}", f"{longest:.1f}"))
-
-
-def _line(cells: Sequence[str]) -> str:
-    name, *others = cells
-    widths = [len(cell) + 2 for cell in _HEAD[1:]]
-    return f"{name:10}" + "".join(f"{cell:>{n}}" for cell, n in zip(others, widths, strict=True))
+    failures = [(f, *each) for f, found in results.items() for each in found if each[1].problems]
+    for family, case, verdict in failures:
+        print(f"\nFAILED {family} case {case}: {verdict.name}")
+        print(*(f"  {problem}" for problem in verdict.problems), sep="\n")
+        repeat = "" if case == "end" else f" --case {case}"
+        print(f"  repeat: python -m test.torture --seed {seed} --only {family}{repeat}")
+    print(f"\nseed {seed}: {len(failures)} failures")
+    return bool(failures)

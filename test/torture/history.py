@@ -60,8 +60,8 @@ def run(case: Case) -> Verdict:
     verdict.expect(complete == len(STARTS), f"{complete} of {len(STARTS)} sources are complete")
     warnings = HistoryStore(store).holdings().warnings
     verdict.expect(not warnings, f"the store has warnings: {warnings}")
-    accounted = [sum(row["accounted"] for row in rows(each)) for each in (store, whole)]
-    verdict.expect(abs(accounted[0] - accounted[1]) < 0.02, f"time differs: {accounted}")
+    times = [sum(row["accounted"] for row in rows(each)) for each in (store, whole)]
+    verdict.expect(abs(times[0] - times[1]) < 0.02, f"time differs: {times}")
     return verdict
 
 

@@ -57,37 +57,24 @@ def valid(kind: str) -> str:
         return (Path(folder) / "model.yaml").read_text(encoding="utf-8")
 
 
-def _flip(data: bytes, first: int, second: int, random: Random) -> bytes:
-    body = bytearray(data)
-    for _ in range(random.choice((1, 1, 5, 50))):
-        body[random.randrange(len(data))] ^= 1 << random.randrange(8)
-    return bytes(body)
-
-
-def _swap(data: bytes, first: int, second: int, random: Random) -> bytes:
-    middle = random.randint(first, second)
-    return data[:first] + data[middle:second] + data[first:middle] + data[second:]
-
-
-DAMAGES: dict[str, Callable[[bytes, int, int, Random], bytes]] = {
-    "flip": _flip,
-    "cut": lambda data, first, second, random: data[:first],
-    "swap": _swap,
-    "duplicate": lambda data, first, second, random: data[:second] + data[first:],
-    "erase": lambda data, first, second, random: data[:first] + data[second:],
-    "overwrite": lambda data, first, second, random: (
-        data[:first] + random.randbytes(second - first) + data[second:]
-    ),
-}
-
-
 def damaged(data: bytes, random: Random) -> bytes:
     """At least two bytes with damage that depends on the random numbers alone; never unchanged."""
     for _ in range(100):
         first, second = sorted(random.sample(range(len(data) + 1), 2))
         if random.random() < 0.7:  # most damage is small
             second = min(second, first + random.choice((1, 8, 64, 4096)))
-        changed = random.choice(list(DAMAGES.values()))(data, first, second, random)
+        head, part, tail = data[:first], data[first:second], data[second:]
+        middle, flipped = random.randint(0, len(part)), bytearray(data)
+        for _ in range(random.choice((1, 1, 5, 50))):
+            flipped[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        changed = random.choice((
+            bytes(flipped),
+            head,
+            head + tail,
+            head + part + part + tail,
+            head + part[middle:] + part[:middle] + tail,
+            head + random.randbytes(len(part)) + tail,
+        ))  # fmt: skip
         if changed != data:
             return changed
     return data[:-1]  # such as a swap in equal bytes
@@ -95,27 +82,22 @@ def damaged(data: bytes, random: Random) -> bytes:
 
 def alias_bomb(levels: int = 9, width: int = 9) -> str:
     """YAML that expands to width ** levels items."""
-    lines = [f"a0: &a0 [{', '.join(['x'] * width)}]"]
-    for level in range(1, levels):
-        aliases = ", ".join([f"*a{level - 1}"] * width)
-        lines.append(f"a{level}: &a{level} [{aliases}]")
-    return "\n".join(lines) + "\n"
+    lines = (f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * width)}]" for k in range(1, levels))
+    return "\n".join([f"a0: &a0 [{', '.join(['x'] * width)}]", *lines]) + "\n"
 
 
 def inline_bomb(levels: int = 9, width: int = 9) -> str:
-    """A YAML value that expands to width ** levels items; it may stand for any other value."""
+    """The same as a value, which may stand for any other one."""
     value = f"&b0 [{', '.join(['x'] * width)}]"
-    for level in range(1, levels):
-        aliases = ", ".join([f"*b{level - 1}"] * (width - 1))
-        value = f"&b{level} [{value}, {aliases}]"
+    for k in range(1, levels):
+        value = f"&b{k} [{value}, {', '.join([f'*b{k - 1}'] * (width - 1))}]"
     return value
 
 
 def merge_bomb(levels: int = 24) -> str:
     """YAML whose mappings each merge the one before twice."""
-    lines = ["m0: &m0 {x: 1}"]
-    lines += [f"m{i}: &m{i} {{<<: [*m{i - 1}, *m{i - 1}], k{i}: 1}}" for i in range(1, levels)]
-    return "\n".join(lines) + "\n"
+    merges = (f"m{i}: &m{i} {{<<: [*m{i - 1}, *m{i - 1}], k{i}: 1}}" for i in range(1, levels))
+    return "\n".join(["m0: &m0 {x: 1}", *merges]) + "\n"
 
 
 def deep(size: int) -> str:
@@ -125,9 +107,8 @@ def deep(size: int) -> str:
 
 def _changed(kind: str, random: Random) -> str:
     """A valid file with one number or key replaced."""
-    source = valid(kind)
-    places = list(re.finditer(r"(?<=[\[ ])-?\d[\d.e-]*|[A-Za-z_]\w*(?=:)", source))
-    place = random.choice(places)
+    source, number_or_key = valid(kind), r"(?<=[\[ ])-?\d[\d.e-]*|[A-Za-z_]\w*(?=:)"
+    place = random.choice(list(re.finditer(number_or_key, source)))
     value = inline_bomb() if random.random() < 0.2 else random.choice(NUMBERS)
     return source[: place.start()] + value + source[place.end() :]
 
@@ -201,17 +182,18 @@ def shifted_csv(folder: Path, random: Random) -> tuple[str, Path]:
     return "table", path
 
 
-def _bomb(pattern: bytes, size: int = 300 << 20) -> bytes:
-    """A gzip file that unpacks to repetitions of a pattern."""
-    packed = io.BytesIO()
-    block = pattern * (1 + (1 << 20) // len(pattern))
-    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9) as file:
-        for _ in range(size // len(block)):
+def _bomb(pattern: bytes) -> bytes:
+    """A gzip file that unpacks to 300 MB of a pattern."""
+    packed, block = io.BytesIO(), pattern * (1 + (1 << 20) // len(pattern))
+    with gzip.GzipFile(fileobj=packed, mode="wb") as file:
+        for _ in range(300):
             file.write(block)
     return packed.getvalue()
 
 
 SMALL = record(Op.MESSAGE, bytes(22))
+LABELS = {"k": "v" * 100}
+MARK = struct.pack("<BQ", Op.CHUNK, 60 << 20) + bytes(28) + b"\x04\0\0\0zstd"
 GAP = {"index": "3", "start": "1.5", "end": "2.5", "missing": "4", "cause": "x"}
 
 
@@ -220,28 +202,28 @@ def packed(body: bytes, times: int = 1) -> bytes:
     return chunk_record(len(body), zstandard.ZstdCompressor().compress(body)) * times
 
 
+def _many(count: int, make: Callable[[int], bytes]) -> Callable[[], bytes]:
+    return lambda: b"".join(map(make, range(count)))
+
+
+def _unsized(size: int) -> bytes:
+    return zstandard.ZstdCompressor(write_content_size=False).compress(bytes(size))
+
+
 MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
     "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 100_000,
     "provenance": lambda: pack(Op.METADATA, RECORD_NAME, {"rate": "500"}) * 200_000,
-    "schemas": lambda: b"".join(
-        pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000)) for i in range(65535)
-    ),
-    "channels": lambda: b"".join(
-        pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", {"k": "v" * 100})) for i in range(65535)
-    ),
+    "schemas": _many(65535, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))),
+    "channels": _many(65535, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))),
     "metadata": lambda: pack(Op.METADATA, "m", {}) * 3_000_000,
     "a large attachment": lambda: record(Op.ATTACHMENT, bytes(150 << 20)),
     "a large message": lambda: record(Op.MESSAGE, bytes(150 << 20)),
     "a large chunk": lambda: packed(SMALL * 3_000_000),
     "chunks that unpack to gigabytes": lambda: packed(bytes(60 << 20), 100),
-    "a chunk larger than it says": lambda: chunk_record(
-        1000, zstandard.ZstdCompressor(write_content_size=False).compress(bytes(200 << 20))
-    ),
+    "a chunk larger than it says": lambda: chunk_record(1000, _unsized(200 << 20)),
     "empty chunks": lambda: chunk_record(0, b"", "") * 20_000,
     "small messages": lambda: SMALL * 50_000,
-    "marks of chunks": lambda: (
-        b"\xff" + (struct.pack("<BQ", Op.CHUNK, 60 << 20) + bytes(28) + b"\x04\0\0\0zstd") * 200_000
-    ),
+    "marks of chunks": lambda: b"\xff" + MARK * 200_000,
     "wrong checksums": lambda: b"\xff" + chunk_record(1 << 20, packed(bytes(1 << 20))) * 500,
 }
 
@@ -259,6 +241,10 @@ def mcap_file(folder: Path, random: Random) -> tuple[str, Path]:
     path = folder / "file.mcap"
     path.write_bytes(header + random.choice(make)())
     return random.choice(("bag", "events", "recover")), path
+
+
+MAKERS = (yaml_file, csv_file, shifted_csv, mcap_file)
+"""Of one hostile file, with the kind as which it is to be read."""
 
 
 def bag_of_bomb(folder: Path, random: Random, healthy: Path) -> tuple[str, Path]:

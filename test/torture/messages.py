@@ -11,11 +11,11 @@ from typing import Any
 
 from test.torture.harness import PATIENCE, Case, Family, Surroundings, Verdict
 from test.torture.subjects import Subject, no_ros, ros_client
+from ur_energy_model.model.robots import load_robot
 
 FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e-300, 0.0, -1.0, 1e9)
 TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMAN}" * 50, "a\nb")
 LENGTHS = (0, 1, 5, 6, 7, 1000)
-HUGE = 200_000
 _BITS = re.compile(r"(u?)int(\d+)")
 _SEQUENCE = re.compile(r"sequence<([\w/]+)(?:, \d+)?>|([\w/]+)\[\d*\]")
 OWN = ("/parameter_events", "/rosout", "/clock")
@@ -26,12 +26,6 @@ PLAN = "trajectory_msgs/msg/JointTrajectory"
 NODES = ("estimator", "logger", "cell", "joint_states estimator")
 
 
-def message_class(kind: str) -> Any:
-    """Message class of "package/msg/Type"."""
-    package, *_, name = kind.split("/")
-    return getattr(importlib.import_module(f"{package}.msg"), name)
-
-
 def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
     """A message of this type whose values are extreme, with lists of any length.
 
@@ -40,19 +34,19 @@ def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
     """
     if kind == PLAN and random.random() < 0.5:
         from builtin_interfaces.msg import Duration
+        from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-        from ur_energy_model.model.robots import load_robot
-
-        point = message_class("trajectory_msgs/msg/JointTrajectoryPoint")
-        seconds = random.choice((3600, 86_400, 2_147_483_647))
-        count = random.choice((2, 3, 20_000))
-        times = [Duration(sec=i * seconds // (count - 1)) for i in range(count)]
-        plan = message_class(PLAN)(joint_names=list(load_robot("ur5e").joint_names))
-        plan.points = [
-            point(positions=[0.1 * random.random()] * 6, time_from_start=time) for time in times
+        seconds, count = random.choice((3600, 2_147_483_647)), random.choice((2, 3, 20_000))
+        points = [
+            JointTrajectoryPoint(
+                positions=[0.1 * random.random()] * 6,
+                time_from_start=Duration(sec=i * seconds // (count - 1)),
+            )
+            for i in range(count)
         ]
-        return plan
-    message = message_class(kind)()
+        return JointTrajectory(joint_names=list(load_robot("ur5e").joint_names), points=points)
+    package, *_, name = kind.split("/")
+    message = getattr(importlib.import_module(f"{package}.msg"), name)()
     for name, field in message.get_fields_and_field_types().items():
         if random.random() < 0.8:
             setattr(message, name, _value(field, random, depth, getattr(message, name)))
@@ -62,11 +56,9 @@ def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
 def _value(field: str, random: Random, depth: int, known: Any) -> Any:
     if repeated := _SEQUENCE.fullmatch(field):
         item = repeated[1] or repeated[2]
-        length = random.choice(LENGTHS if depth == 0 else LENGTHS[:4])
-        if depth == 0 and random.random() < 0.1:
-            length = 5000 if "/" in item or item.startswith("string") else HUGE
-        if repeated[2]:
-            length = len(known)
+        huge = 5000 if "/" in item or item.startswith("string") else 200_000
+        length = random.choice((*LENGTHS, huge) if depth == 0 else LENGTHS[:4])
+        length = len(known) if repeated[2] else length
         if "float" in item or "double" in item:
             same, value = random.random() < 0.5, random.choice(FLOATS)
             return [value if same else random.choice(FLOATS) for _ in range(length)]
@@ -75,17 +67,12 @@ def _value(field: str, random: Random, depth: int, known: Any) -> Any:
         bits = int(integer[2])
         low, high = (0, 2**bits - 1) if integer[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         return random.choice((low, high, 0, 1))
-    if field in ("float", "float32"):
-        return 1e38
-    if field in ("double", "float64"):
-        return random.choice(FLOATS)
-    if field == "boolean":
-        return random.random() < 0.5
     if field.startswith("string"):
         return random.choice(TEXTS if depth < 2 else TEXTS[:3])
-    if field == "octet":
-        return bytes([random.randrange(256)])
-    return hostile_message(field, random, depth + 1)
+    if "/" in field:
+        return hostile_message(field, random, depth + 1)
+    simple = {"boolean": (False, True), "float": (1e38,), "octet": (b"\0", b"\xff")}
+    return random.choice(simple.get(field, FLOATS))
 
 
 class Listener:

@@ -41,15 +41,8 @@ class Subject:
     Nodes run in a ROS domain of their own. `record` writes the folder's `bag`, nodes write bags to
     its `bags`, and the energy state to `state.json`.
 
-    Args:
-        case: its folder is the working directory.
-        verdict: for problems; it is skipped where nodes cannot run.
-        name: of the command or node, or "joint_states estimator".
-        host: address of the controller.
-        launch: command that takes the place of the Python interpreter or the node's program.
-        seconds: to record.
-        output: bag of `record`.
-        parameters: of a node, those that differ from their default.
+    `launch` takes the place of the Python interpreter or the node's program; a node gets
+    `parameters`; a "joint_states estimator" reads that topic.
     """
 
     def __init__(
@@ -85,18 +78,13 @@ class Subject:
             line = node_line(node, defaults[node] | source | parameters)
             line = [*launch, *line[1:]] if launch else line
         self.process = Watched(line, case.folder, self.environment)
-        self._case = case
+        self._bags = self.bag.parent if name == "record" else case.folder / "bags"
 
     @property
     def bags(self) -> list[Path]:
         """Bags that it has begun."""
-        found = [self.bag] if self.name == "record" else (self._case.folder / "bags").glob("*")
-        return sorted(bag for bag in found if bag.is_dir())
-
-    @property
-    def records(self) -> bool:
-        """Whether it records bags."""
-        return "estimator" not in self.name
+        pattern = self.bag.name if self.name == "record" else "*"
+        return sorted(bag for bag in self._bags.glob(pattern) if bag.is_dir())
 
     def conclude(
         self,
@@ -110,18 +98,12 @@ class Subject:
     ) -> int | None:
         """Let it end, and compare what it reported with what can be read back.
 
-        Args:
-            passed: controller timestamps that it was sent [s], None if that is unknown.
-            honest: whether the timestamps that were sent can be relied upon.
-            whole: whether a recording shorter than asked must say so: by its exit code, and with
-                the seconds lost. The code may be 0 where samples came again when the time was over:
-                then what is missing is a gap like any other.
-            patience: time for which a logger may take to begin a recording [s].
-            codes: exit codes that are fine; by default those of its kind.
-            before_reading: called once the recording has ended.
-
-        Returns:
-            The number of samples reported as recorded or lost, None without a report.
+        `passed` are the controller timestamps that it was sent [s], None if unknown; unless it is
+        `honest`, they cannot be relied upon. With `whole`, a recording shorter than asked must say
+        so: by its exit code, and with the seconds lost. The code may be 0 where samples came again
+        when the time was over: then what is missing is a gap like any other. A logger may take
+        `patience` [s] to begin a recording. Returns the number of samples reported as recorded or
+        lost, None without a report.
         """
         verdict, process = self._verdict, self.process
         told: tuple[Path, int, int] | None = None
@@ -138,7 +120,7 @@ class Subject:
                 seconds = float(summary.get("lost_seconds") or 0.0)
         else:
             verdict.expect(process.running, "the node ended by itself")
-            if self.records:
+            if "estimator" not in self.name:
                 told = self._stop_recording(patience)
                 begun = bool(self.bags) or not passed
                 verdict.expect(begun, "samples arrive, but nothing is recorded")
@@ -180,34 +162,25 @@ class Subject:
         with ros_client(self.environment) as client:
             while True:
                 text = client.call("/logger/stop_recording", STOP_SECONDS) or ""
-                match = _RECORDED.search(text)
-                if match is not None:
-                    return self._case.folder / match[1], int(match[2]), int(match[3])
+                if match := _RECORDED.search(text):
+                    return self._bags.parent / match[1], int(match[2]), int(match[3])
                 if time.monotonic() > end:
                     return None
                 client.spin(0.5)
 
 
 def node_line(name: str, parameters: Mapping[str, Value]) -> list[str]:
-    """Command line of a node; in the cell, parameters without a node's name apply to both nodes."""
+    """Command line of a node; in the cell, parameters apply to both nodes."""
     if name != "cell":
         return node_command(name, dict(parameters))
+    texts = (f"{k}:='{v}'" if isinstance(v, str) else f"{k}:={v}" for k, v in parameters.items())
     program = Path(node_command("logger", {})[0]).parent / "cell_node"
-    texts = {
-        key: f"'{value}'" if isinstance(value, str) else str(value).lower()
-        for key, value in parameters.items()
-    }
-    words = [part for key, text in texts.items() for part in ("-p", f"{key}:={text}")]
+    words = [part for text in texts for part in ("-p", text.replace(":=True", ":=true"))]
     return [str(program), "--ros-args", *words]
 
 
 def readable_times(bag: Path, *, recover: bool = False) -> Array:
-    """Controller timestamps of a bag [samples], s; empty if nothing can be read.
-
-    Args:
-        bag: rosbag2 directory.
-        recover: whether to repair it first, as a user does after a kill.
-    """
+    """Controller timestamps of a bag [samples], s, perhaps repaired; empty if it is unreadable."""
     try:
         if recover:
             recover_bag(bag)
@@ -221,12 +194,7 @@ def compare(
 ) -> None:
     """Reported = readable, in order, and every missing cycle in between is reported as lost.
 
-    Args:
-        verdict: to note problems in.
-        times: readable controller timestamps [samples], s.
-        samples, lost: as reported.
-        passed: timestamps that were received [s], None if that is unknown: what is readable was
-            received, and what was received is readable or reported as lost.
+    What is readable was received, and what was received is readable or reported as lost.
     """
     readable = len(times)
     verdict.expect(samples == readable, f"{samples} samples reported, {readable} readable")
@@ -258,34 +226,32 @@ class RosClient:
 
     def __init__(self, domain: int) -> None:
         import rclpy
-        from rclpy.context import Context
         from rclpy.executors import SingleThreadedExecutor
 
-        self._context = Context()
+        self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain)
         self._node = rclpy.create_node(f"torture_{domain}", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self._publishers: dict[str, Any] = {}
 
-    def spin(self, seconds: float) -> None:
-        """Wait, and let the node work."""
+    def spin(self, seconds: float, until: Callable[[], object] = bool) -> None:
+        """Let the node work for this time, or until something is true."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=left)
+        while not until() and (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=min(left, 0.1))
 
     def call(self, service: str, seconds: float = 5.0) -> str | None:
         """Message of a Trigger service's response, None if it does not answer in time."""
         from std_srvs.srv import Trigger
 
-        client = self._node.create_client(Trigger, service)
-        end = time.monotonic() + seconds
-        while not client.service_is_ready() and time.monotonic() < end:
-            self.spin(0.1)
-        future = client.call_async(Trigger.Request()) if client.service_is_ready() else None
-        while future is not None and not future.done() and time.monotonic() < end:
-            self._executor.spin_once(timeout_sec=0.1)
-        answer = future.result().message if future is not None and future.done() else None
+        client, end = self._node.create_client(Trigger, service), time.monotonic() + seconds
+        self.spin(seconds, client.service_is_ready)
+        answer = None
+        if client.service_is_ready():
+            future = client.call_async(Trigger.Request())
+            self.spin(end - time.monotonic(), future.done)
+            answer = future.result().message if future.done() else None
         self._node.destroy_client(client)
         return answer
 
@@ -298,13 +264,10 @@ class RosClient:
 
     def publish(self, topic: str, message: Any) -> None:
         """Publish one message, reliable and once the subscriber is known."""
-        publisher = self._publishers.get(topic)
-        if publisher is None:
-            publisher = self._node.create_publisher(type(message), topic, 10)
-            self._publishers[topic] = publisher
-            end = time.monotonic() + 5.0
-            while not publisher.get_subscription_count() and time.monotonic() < end:
-                self.spin(0.05)
+        if topic not in self._publishers:
+            self._publishers[topic] = self._node.create_publisher(type(message), topic, 10)
+        publisher = self._publishers[topic]
+        self.spin(5.0, publisher.get_subscription_count)
         publisher.publish(message)
         self.spin(0.05)
 
