@@ -40,15 +40,7 @@ class LaunchDescription(NamedTuple):
 
 
 class StartedNode:
-    """A node that a launch file starts.
-
-    Attributes:
-        package, executable, name, namespace, output, respawn, respawn_delay: as launch gets them.
-        parameter_files: in order; they come before `parameters`.
-        parameters: values that are given to the node itself.
-        arguments: command line arguments.
-        ros_arguments: those after --ros-args.
-    """
+    """A node that a launch file starts; `parameter_files` come before `parameters`."""
 
     def __init__(
         self,

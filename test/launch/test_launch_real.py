@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rcl_interfaces.srv import GetParameters
 
 from test.energy.known_arm import ROBOT, known_model
 from test.launch.stand_in import launch_file
 from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
 
@@ -66,33 +64,13 @@ def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
     return output
 
 
-@pytest.mark.parametrize("name", LAUNCH_FILES)
-def test_declared_arguments_are_those_of_the_table(name: str) -> None:
-    from launch.launch_description_sources import get_launch_description_from_python_launch_file
-
-    description = get_launch_description_from_python_launch_file(str(launch_file(name)))
-    found, known = description.get_launch_arguments(), LAUNCH_FILES[name]
-    assert [argument.name for argument in found] == [argument.name for argument in known]
-    for argument, expected in zip(found, known, strict=True):
-        assert (argument.default_value is None) == (expected.default is None)
-        assert argument.description.startswith(expected.help)
-        assert tuple(argument.choices or ()) == expected.choices
-
-
 def test_the_demo_runs_until_ctrl_c(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.subscribe("/cell_1/energy/total/power", "std_msgs/Float64")
-    child = launched(
-        cell,
-        "demo",
-        host=fresh_host(),
-        model_file=str(tmp_path / "model.yaml"),
-        record="true",
-        bag_directory=str(tmp_path / "bags"),
-        namespace="cell_1",
-    )
+    given = {"model_file": str(tmp_path / "model.yaml"), "bag_directory": str(tmp_path / "bags")}
+    child = launched(cell, "demo", host=fresh_host(), record="true", namespace="cell_1", **given)
     cell.observer.next_message("/cell_1/energy/total/power")
     cell.observer.wait(lambda: list(tmp_path.glob("bags/*/*.mcap")), "a bag")
     child.send_signal(signal.SIGINT)
@@ -102,66 +80,34 @@ def test_the_demo_runs_until_ctrl_c(
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("composed", [False, True])
-def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str], composed: bool) -> None:
-    """Without a model file the controller says which arm it is, and its model is learned."""
+def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str]) -> None:
+    """Without a model file the controller says which arm it is; its model is learned."""
     observer, host = cell.observer, fresh_host()
     observer.subscribe("/energy/total/energy", "std_msgs/Float64")
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    given = {"robot_ip": host, "record": "false", "composed": str(composed).lower()}
-    child = launched(cell, "energy", **given)
-    observer.wait(
-        lambda: "connection" in observer.status("/diagnostics", "estimator: source")["message"],
-        "the wait for the controller",
-    )
+    child = launched(cell, "energy", robot_ip=host, record="false", composed="true")
+    name = "estimator: source"
+    observer.status_that(name, lambda s: "connection" in s["message"], "the controller's absence")
     assert observer.status("/diagnostics", "estimator: model")["model"] == "unknown"
     cell.start_process("simulated_robot", host=host, motion="pick_and_place")
     observer.wait_for_messages("/energy/total/energy", 10)
-
-    def begun() -> dict[str, str] | None:
-        status = observer.status("/diagnostics", "estimator: model")
-        return status if float(status["learned_minutes"]) > 0.0 else None
-
-    assert observer.wait(begun, "learning")["model"].startswith("generic ur5e")
+    name = "estimator: model"
+    status = observer.status_that(name, lambda s: float(s["learned_minutes"]) > 0.0, "learning")
+    assert status["model"].startswith("generic ur5e")
     child.send_signal(signal.SIGINT)
     output = ended(child)
     assert output.count("generic ur5e, not identified") == 1
-    assert output.count("process has finished cleanly") == (1 if composed else 2), output
+    assert output.count("process has finished cleanly") == 1, output
     assert "Traceback" not in output
-
-
-def test_changed_arguments_override_the_parameter_file(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
-) -> None:
-    save_model(known_model(), tmp_path / "model.yaml")
-    host = fresh_host()
-    values = {"robot_ip": host, "publish_rate": 20.0, "tf_prefix": "file_"}
-    content = {"/**": {"ros__parameters": values}}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
-    child = launched(
-        cell,
-        "energy",
-        model_file=str(tmp_path / "model.yaml"),
-        params_file=str(tmp_path / "mine.yaml"),
-        tf_prefix="argument_",
-        record="false",
-        namespace="left",
-        composed="true",
-    )
-    for node in ("estimator", "logger"):
-        request = GetParameters.Request(names=["robot_ip", "publish_rate", "tf_prefix"])
-        found = cell.observer.call(f"/left/{node}/get_parameters", GetParameters, request).values
-        assert [found[0].string_value, found[1].double_value] == [host, 20.0]
-        assert found[2].string_value == "argument_"
-    child.send_signal(signal.SIGINT)
-    ended(child)
 
 
 def test_two_arms_in_two_namespaces(
     cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
-    """Two simulated arms, each with logger and estimator, from one launch description."""
+    """From one launch description; arguments override the file of parameters."""
     save_model(known_model(), tmp_path / "model.yaml")
+    content = {"/**": {"ros__parameters": {"publish_rate": 20.0, "tf_prefix": "file_"}}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))
     hosts = {name: fresh_host() for name in ("left", "right")}
     for host in hosts.values():
         cell.start_process("simulated_robot", host=host, motion="hold")
@@ -171,6 +117,7 @@ def test_two_arms_in_two_namespaces(
             "tf_prefix": f"{name}_",
             "robot_ip": host,
             "model_file": str(tmp_path / "model.yaml"),
+            "params_file": str(tmp_path / "mine.yaml"),
             "bag_directory": str(tmp_path / f"bags_{name}"),
             "record": "false",
         }
@@ -193,30 +140,16 @@ def test_two_arms_in_two_namespaces(
         assert len(list(tmp_path.glob(f"bags_{name}/*/metadata.yaml"))) == 1
 
 
-@pytest.mark.parametrize(("source", "processes"), [("joint_states", 2), ("rtde", 1)])
-def test_beside_a_driver(
-    cell: Cell, tmp_path: Path, fresh_host: Callable[[], str], source: str, processes: int
-) -> None:
+def test_beside_a_driver(cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]) -> None:
     save_model(known_model(), tmp_path / "model.yaml")
     host = fresh_host()
     cell.start_process("simulated_robot", host=host, motion="hold")
-    driver = Driver(
-        cell.domain, [f"left_{joint}" for joint in ROBOT.joint_names], namespace="cell_3"
-    )
+    names = [f"left_{joint}" for joint in ROBOT.joint_names]
+    driver = Driver(cell.domain, names, namespace="cell_3")
     cell.observer.subscribe("/cell_3/energy/total/power", "std_msgs/Float64")
-    child = launched(
-        cell,
-        "ur_driver",
-        robot_ip=host,
-        model_file=str(tmp_path / "model.yaml"),
-        namespace="cell_3",
-        tf_prefix="left_",
-        source=source,
-        bag_directory=str(tmp_path / "bags"),
-        record="false",
-        respawn="true",
-        respawn_delay="0.5",
-    )
+    given = {"model_file": str(tmp_path / "model.yaml"), "bag_directory": str(tmp_path / "bags")}
+    given |= {"robot_ip": host, "namespace": "cell_3", "tf_prefix": "left_", "record": "false"}
+    child = launched(cell, "ur_driver", **given, respawn="true", respawn_delay="0.5")
 
     def published() -> bool:
         driver.publish()
@@ -230,7 +163,7 @@ def test_beside_a_driver(
     publishers = cell.observer.node.get_publishers_info_by_topic("/cell_3/joint_states")
     assert [each.node_name for each in publishers] == ["driver"]
     child.send_signal(signal.SIGINT)
-    assert ended(child).count("process has finished cleanly") == processes
+    assert ended(child).count("process has finished cleanly") == 2
     assert (Path(recorded.message) / "metadata.yaml").is_file()
     driver.close()
 
@@ -242,14 +175,8 @@ def test_a_killed_node_is_started_again_or_is_a_failure(
     """Without respawn the logger goes on alone, and launch returns 1 at its end."""
     save_model(known_model(), tmp_path / "model.yaml")
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    child = launched(
-        cell,
-        "energy",
-        robot_ip=fresh_host(),
-        model_file=str(tmp_path / "model.yaml"),
-        respawn=respawn,
-        respawn_delay="0.5",
-    )
+    given = {"robot_ip": fresh_host(), "model_file": str(tmp_path / "model.yaml")}
+    child = launched(cell, "energy", **given, respawn=respawn, respawn_delay="0.5")
     cell.observer.status("/diagnostics", "estimator: source")
     cell.observer.status("/diagnostics", "logger: connection")
     children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
