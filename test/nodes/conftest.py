@@ -93,8 +93,7 @@ class Observer:
 
     def next_message(self, topic: str) -> Any:
         """Wait for the next message of a subscribed topic."""
-        known = len(self.history.get(topic, []))
-        self.wait(lambda: len(self.history.get(topic, [])) > known, topic)
+        self.wait_for_messages(topic, 1)
         return self.latest[topic]
 
     def wait_for_messages(self, topic: str, count: int) -> None:
@@ -142,8 +141,7 @@ class Cell:
     """Nodes and an observer in one domain."""
 
     def __init__(self, folder: Path, domain: int) -> None:
-        self.folder = folder
-        self.domain = domain
+        self.folder, self.domain = folder, domain
         self.environment = {
             **os.environ,
             "ROS_DOMAIN_ID": str(self.domain),

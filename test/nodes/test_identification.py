@@ -43,17 +43,12 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
 
     path = cell.folder / "model.yaml"
     given = {"bags": [str(bag)], "output": str(path), "friction": "stribeck"}
-    node = cell.start_node(IdentificationNode, **given)
-    said: list[str] = []
-    node.log = lambda level, text: said.append(text)  # type: ignore[method-assign]
+    cell.start_node(IdentificationNode, **given)
     observer.subscribe("/identification/result", "diagnostic_msgs/DiagnosticArray", latched=True)
     answer = observer.call("/identification/identify")
     assert answer.success, answer.message
     model = load_model(path)
     assert model.robot_name == "ur5e"  # as the bag names it
-    (fit,) = (text for text in said if text.startswith("fit of"))
-    assert str(bag) in fit
-    assert "power RMS error" in fit
     found = [joint.reflected_inertia for joint in model.joints]
     assert found == pytest.approx(known["parameters"]["reflected_inertia"], rel=0.05)
     observer.wait(lambda: "/identification/result" in observer.latest, "the result")
@@ -61,9 +56,7 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
 
 
-def test_a_missing_bag_is_refused_and_on_start_gives_an_exit_code(
-    cell: Cell, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_bag_gives_an_exit_code(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:
     output = cell.folder / "model.yaml"
     switches = {"identify_on_start": True, "exit_when_done": True}
     node = cell.start_node(IdentificationNode, bags=["none"], output=str(output), **switches)
@@ -71,7 +64,5 @@ def test_a_missing_bag_is_refused_and_on_start_gives_an_exit_code(
     cell.observer.wait(node.outcome.done, "the end")
     assert node.outcome.result() == 1
     assert "none: no such bag" in capfd.readouterr().err
-    answer = cell.observer.call("/identification/identify")
-    assert not answer.success
-    assert "none" in answer.message
+    assert not cell.observer.call("/identification/identify").success
     assert not output.exists()

@@ -32,7 +32,6 @@ from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes import estimated_arm as model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.parameters import EstimatorParameters
 
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")
@@ -58,26 +57,17 @@ class Learning:
 
     def __init__(self, cell: Cell, **parameters: Any) -> None:
         self.cell, self.arm = cell, MovingArm()
-        self.parameters = parameters
         cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
         cell.observer.subscribe(ENERGY, "std_msgs/Float64")
-        self.node = self.start()
+        self.node = cell.start_node(
+            lambda **options: EstimatorNode(lambda: self.arm, **options), **parameters
+        )
 
-    def start(self) -> Any:
-        """Start the node."""
-
-        def make(**options: Any) -> EstimatorNode:
-            return EstimatorNode(lambda: self.arm, **options)
-
-        return self.cell.start_node(make, **self.parameters)
-
-    def model(self) -> dict[str, str]:
-        """The status of the model."""
-        return self.cell.observer.status("/diagnostics", "estimator: model")
-
-    def wait(self, what: str, condition: Callable[[dict[str, str]], bool]) -> dict[str, str]:
-        """Wait until the status of the model fulfils a condition."""
-        return self.cell.observer.wait(lambda: condition(s := self.model()) and s, what)
+    def wait(
+        self, what: str, condition: Callable[[dict[str, str]], bool] = lambda status: True
+    ) -> dict[str, str]:
+        """Status of the model, once it fulfils a condition."""
+        return self.cell.observer.status_that("estimator: model", condition, what)
 
     def begin(self) -> None:
         """Wait until it learns."""
@@ -96,7 +86,7 @@ def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_ar
     monkeypatch.setattr(model_learning, "CHANGE_SHOWN", 2.0)
     learning = Learning(cell)
     learning.begin()
-    assert learning.model()["model"] == "generic ur5e, not identified"
+    assert learning.wait("a status")["model"] == "generic ur5e, not identified"
     status = learning.learn(1)
     assert status["friction_now"].startswith("125 +-6 %")
     calculator = learning.node._arm.estimator.calculator
@@ -113,12 +103,12 @@ def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_ar
     noticed = learning.wait("the warning", lambda status: status["level"] == "1")
     assert noticed["message"] == noticed["last_change"] == "standby +3 W"
     learning.wait("the end of the warning", lambda status: status["level"] == "0")
-    assert learning.model()["last_change"] == "standby +3 W"
+    assert learning.wait("a status")["last_change"] == "standby +3 W"
     cell.observer.wait_for_messages(ENERGY, 20)
     steps = np.diff([message.data for message in cell.observer.history[ENERGY]])
     assert (steps >= 0.0).all()
     learning.arm.clock = 3.0  # a restarted controller is no end of learning
-    before = float(learning.model()["learned_minutes"])
+    before = float(learning.wait("a status")["learned_minutes"])
     status = learning.wait("more", lambda status: float(status["learned_minutes"]) > before)
     assert (status["model_version"], status["learning_restarts"]) == ("1", "0")
     # A batch takes 20 ms; the arm of this motion takes less than 500 W. Some messages may be lost.
@@ -129,7 +119,7 @@ def test_a_learned_model_and_its_friction_are_used_without_a_jump_and_changes_ar
     assert output.count("model version 1 is used") == 1
     learned = re.findall(r"version 1 (?:is used, )?learned from ([0-9.]+) min", output)
     assert learned
-    assert f"version 1 learned from {learned[0]} min" in learning.model()["model"]
+    assert f"version 1 learned from {learned[0]} min" in learning.wait("a status")["model"]
     assert output.count("the model lacks: base above 1 rad/s") == 1
 
 
@@ -183,11 +173,11 @@ def test_keep_writes_the_model_file_and_does_not_load_it_again(cell: Cell) -> No
     path = cell.folder / "kept.yaml"
     learning = Learning(cell, learn="keep", model_file=str(path), reload_period=0.001)
     learning.begin()
-    assert learning.model()["model"] == "generic ur5e, not identified"
+    assert learning.wait("a status")["model"] == "generic ur5e, not identified"
     for version in (1, 2):
         learning.learn(version)
     cell.observer.wait_for_messages("/diagnostics", 3)
-    assert learning.model()["model_version"] == "2"
+    assert learning.wait("a status")["model_version"] == "2"
     assert load_model(path).bus.standby == FIRST_STANDBY + 2
     kept = [kept_path(path, which) for which in (1, "original")]
     assert [load_model(each).bus.standby for each in kept if each.exists()] == [FIRST_STANDBY + 1]
@@ -210,21 +200,14 @@ def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
     arm = MovingArm(robot=None)
     node = EstimatorNode(lambda: arm, context=cell.observer.context, parameter_overrides=[OFF])
     cell.start_node(lambda **options: node)
-    cell.observer.wait(
-        lambda: (
-            "does not name the arm"
-            in cell.observer.status("/diagnostics", "estimator: source")["message"]
-        ),
-        "the reason",
-    )
+    name = "estimator: source"
+    cell.observer.status_that(name, lambda s: "does not name the arm" in s["message"], "reason")
     assert not cell.observer.call("/estimator/reset_energy").success
     status = cell.observer.status("/diagnostics", "estimator: model")
     assert {status[key] for key in ("model", "next_needed")} == {"unknown"}
     arm.robot = "ur5e"
-    cell.observer.wait(
-        lambda: "standby_W" in cell.observer.status("/diagnostics", "estimator: model"), "the arm"
-    )
-    status = cell.observer.status("/diagnostics", "estimator: model")
+    name = "estimator: model"
+    status = cell.observer.status_that(name, lambda s: "standby_W" in s, "the arm")
     assert status["model"] == "generic ur5e, not identified"
     assert (status["learned_minutes"], status["next_needed"]) == ("0", "learn is off")
     assert "model_version" not in status
@@ -233,10 +216,3 @@ def test_the_arm_may_become_known_later_and_nothing_is_learned_with_learn_off(
     assert node.robot_name == "ur5e"
     assert cell.observer.call("/estimator/reset_energy").success
     assert "name the arm in robot_model" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("value", [True, False, "on", "off"])
-def test_on_and_off_may_be_bools_of_yaml(cell: Cell, value: bool | str) -> None:
-    node = cell.make_node(EstimatorNode, learn=value)
-    assert isinstance(node.parameters, EstimatorParameters)
-    assert node.parameters.learn == ("on" if value in (True, "on") else "off")

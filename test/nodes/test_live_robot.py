@@ -101,7 +101,7 @@ def test_payload_and_speed_scaling_are_followed(robot: Robot) -> None:
 
 def test_every_mode_has_its_power(robot: Robot) -> None:
     robot.switch_on()
-    figures = ("off_time_s", "braked_time_s", "braked_energy_J")  # no energy while it is off
+    figures = ("off_time_s", "braked_time_s", "braked_energy_J", "protective_stop_time_s")
     before = {name: robot.figure("state", name) for name in figures}
     robot.observer.next_message("/energy/summary")  # a second at standstill
     standing = robot.figure("total", "power_W")
@@ -109,31 +109,23 @@ def test_every_mode_has_its_power(robot: Robot) -> None:
     def is_close_to_bus() -> bool:
         return abs(robot.figure("total", "power_W") - robot.figure("bus", "power_W")) < 0.5
 
-    robot.ask(DASHBOARD_PORT, "power off")
-    robot.await_state(message="off", robot_mode="power off")
-    robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
-    robot.observer.wait(is_close_to_bus, "the power of this mode")
-    off = robot.figure("total", "power_W")
-    robot.ask(DASHBOARD_PORT, "power on")
-    robot.await_state(message="braked", robot_mode="idle")
-    robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
-    robot.observer.wait(is_close_to_bus, "the power of this mode")
-    assert off < robot.figure("total", "power_W") < standing
+    powers = []
+    for command, state, mode in (("off", "off", "power off"), ("on", "braked", "idle")):
+        robot.ask(DASHBOARD_PORT, f"power {command}")
+        robot.await_state(message=state, robot_mode=mode)
+        robot.observer.wait_for_messages("/energy/summary", 2)  # means over this mode only
+        robot.observer.wait(is_close_to_bus, "the power of this mode")
+        powers.append(robot.figure("total", "power_W"))
+    assert powers[0] < powers[1] < standing
+    robot.switch_on()
+    robot.run("movej([9, -1.5, 1.5, 0, 0, 0], a=1.0, v=0.3)")  # beyond the joint's range
+    robot.await_state(message="protective stop", safety_mode="protective stop")
     robot.switch_on()
     for name, figure in before.items():
         assert robot.figure("state", name) > figure
     parts = ("off", "braked", "standstill", "moving", "protective_stop")
     whole = sum(robot.figure("state", f"{part}_energy_J") for part in parts)
     assert whole == pytest.approx(robot.figure("total", "energy_J"), rel=1e-4)
-
-
-def test_a_protective_stop_is_a_state_of_its_own(robot: Robot) -> None:
-    robot.switch_on()
-    before = robot.figure("state", "protective_stop_time_s")
-    robot.run("movej([9, -1.5, 1.5, 0, 0, 0], a=1.0, v=0.3)")  # beyond the joint's range
-    robot.await_state(message="protective stop", safety_mode="protective stop")
-    robot.switch_on()
-    assert robot.figure("state", "protective_stop_time_s") > before
 
 
 def test_gaps_are_unaccounted_and_reconnections_counted(robot: Robot) -> None:

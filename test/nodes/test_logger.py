@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from test.nodes.driver import Driver
 from test.nodes.moving_arm import MovingArm
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.errors import ControllerError, RecordingError
 from ur_energy_model.nodes import logger as recording_session
 from ur_energy_model.nodes import logger_topics
 from ur_energy_model.nodes.logger import LoggerNode, RecordingSession
@@ -102,35 +100,6 @@ def test_a_bag_that_cannot_be_begun_or_has_ended_is_tried_again(
     wait_for(lambda: running.refusal is None)
 
 
-def test_why_there_is_no_connection(session: Make, sources, monkeypatch) -> None:
-    def refuse(self: ScriptedSource) -> None:
-        raise ControllerError("10.0.0.7", "no connection (refused)", "switch it on")
-
-    monkeypatch.setattr(ScriptedSource, "__enter__", refuse)
-    sources.extend(ScriptedSource() for _ in range(1000))
-    running = session()
-    wait_for(lambda: running.link.problem is not None)
-    assert "no connection (refused)" in str(running.link.problem)
-    assert not running.link.connected
-    with pytest.raises(RecordingError, match="not connected"):
-        running.start_bag()
-
-
-def test_an_unexpected_error_reaches_the_thread(
-    session: Make, sources, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    errors: list[BaseException | None] = []
-    monkeypatch.setattr(threading, "excepthook", lambda found: errors.append(found.exc_value))
-
-    def fail(batch: object) -> None:
-        raise RuntimeError("broken")
-
-    session(tap=fail)
-    sources[0].give_last(*batches(1))
-    wait_for(lambda: errors)
-    assert str(errors[0]) == "broken"
-
-
 class Subscription:
     """Hands out what a test gives it."""
 
@@ -178,7 +147,6 @@ def test_energies_have_the_times_of_samples_and_losses_are_counted() -> None:
 def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
     cell: Cell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The joints of a gripper do not silence it."""
     monkeypatch.setattr(logger_topics, "GONE_AFTER", 1.5)
     monkeypatch.setattr(logger_topics, "JUDGED_AFTER", 1.5)
     observer, drivers = cell.observer, [Driver(cell.domain)]
@@ -204,16 +172,11 @@ def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
         assert from_logger() == 0
         drivers.pop().close()
         observer.wait(lambda: from_logger() > 20, "joint_states of the logger")
-        drivers.append(Driver(cell.domain))
-        observer.wait(lambda: drivers[0].subscribers >= 2, "the logger's subscription")
-        driven(2.0)
         before = from_logger()
-        driven(0.5)
-        assert from_logger() == before
         written = capfd.readouterr().err
-        assert written.count("/joint_states is left to /driver") == 2
+        assert written.count("/joint_states is left to /driver") == 1
         assert written.count("published by this node again") == 1
-        drivers.pop().close()
+        # The joints of a gripper do not silence it.
         drivers.append(Driver(cell.domain, ("finger_joint",)))
         for _ in range(600):
             driven(0.1)
@@ -225,25 +188,17 @@ def test_a_logger_is_silent_beside_a_driver_and_takes_over_when_it_is_gone(
             each.close()
 
 
-def test_it_records_under_a_budget_into_the_users_folder_unless_switched_off(
-    cell: Cell,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+def test_it_records_under_a_budget_into_the_users_folder(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Under systemd the working directory is /."""
     monkeypatch.chdir("/")
     monkeypatch.setenv("HOME", str(tmp_path))
-    for space, directory, data, expected in (
-        ("absolute", str(tmp_path / "mine"), "data", tmp_path / "mine"),
-        ("home", "~/mine", "data", tmp_path / "mine"),
-        ("unset", "cell/1", "", tmp_path / ".local/share/ur_energy/cell/1"),
-        ("relative", "bags", "relative", tmp_path / ".local/share/ur_energy/bags"),
-    ):
-        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / data) if data == "data" else data)
+    for space, directory, expected in (("home", "~/mine", "mine"), ("unset", "cell/1", "")):
+        monkeypatch.delenv("XDG_DATA_HOME", raising=False)
         given = {"bag_directory": directory, "record": False}
         cell.start_node(LoggerNode, ScriptedSource, namespace=f"/{space}", **given)
-        text = f"not recording; the service start_recording records to {expected}"
+        text = f"to {tmp_path / (expected or '.local/share/ur_energy/cell/1')}"
         assert text in capfd.readouterr().err
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     folder = tmp_path / "data" / "ur_energy" / "bags"

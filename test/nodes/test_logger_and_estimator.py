@@ -136,17 +136,12 @@ def test_power_is_the_slope_of_energy(running: Cell) -> None:
     assert power == pytest.approx((high - low) / (after - before), rel=1e-3)
 
 
-def test_diagnostics_report_rates(running: Cell) -> None:
-    observer = running.observer
+def test_diagnostics_markers_and_robot_description(running: Cell) -> None:
+    latest = running.observer.latest
     for name in ("estimator: source", "logger: connection"):
-        status = observer.status_that(
+        running.observer.status_that(
             name, lambda s: s["level"] == "0" and 300 < float(s["rate_Hz"]) < 700, name
         )
-        assert status["identity"].startswith("serial ")
-
-
-def test_markers_and_robot_description(running: Cell) -> None:
-    latest = running.observer.latest
     array = running.observer.next_message(f"{ENERGY}/markers")
     assert sum(marker.ns == "joint_power" for marker in array.markers) == 6
     (text,) = [marker.text for marker in array.markers if marker.ns == "total_power"]
@@ -214,27 +209,17 @@ def test_recording_by_service(running: Cell) -> None:
     assert telemetry.info.robot == "ur5e"
     assert len(telemetry) > 400
     assert "part 17" in [event.text for event in read_events(bag)]
-    assert telemetry.stamp is not None
-    # On a busy machine, messages of samples before the bag come after its start.
-    first, last = telemetry.stamp[0] - 1_000_000_000, telemetry.stamp[-1] + 1_000_000_000
-    times, totals = [], []
     with Reader(bag) as reader:
         wanted = [each for each in reader.connections if each.topic == ENERGY]
-        for connection, stamp, raw in reader.messages(wanted):
-            message = STORE.deserialize_cdr(raw, connection.msgtype)
-            assert tuple(message.name) == energy_names(JOINTS)
-            times.append(stamp)
-            totals.append(message.position[message.name.index("total")])
-    assert len(times) > 20
-    assert sum(first <= stamp <= last for stamp in times) > 10
+        messages = [
+            STORE.deserialize_cdr(raw, each.msgtype) for each, _, raw in reader.messages(wanted)
+        ]
+    assert len(messages) > 20
+    assert {tuple(message.name) for message in messages} == {energy_names(JOINTS)}
+    place = messages[0].name.index("total")
+    totals = [message.position[place] for message in messages]
     assert totals == sorted(totals)
     assert totals[-1] > totals[0]
-    messages = messages_of_bag(bag)
-    series = plotjuggler_series(messages)
-    assert f"/rtde/fields/actual_current/{JOINTS[0]}/position" in {
-        name.removeprefix(NAMESPACE) for name in series
-    }
-    assert shows_everything(series, messages)
 
 
 # A bag of a logger that was killed; the tests above need the logger, so these come last.
