@@ -54,15 +54,3 @@ def test_from_a_simulated_robot_to_a_model(cell: Cell, fresh_host: Callable[[], 
     observer.wait(lambda: "/identification/result" in observer.latest, "the result")
     names = [entry.name for entry in observer.latest["/identification/result"].status]
     assert names == [f"model: {joint.name}" for joint in model.joints] + ["model: arm"]
-
-
-def test_a_missing_bag_gives_an_exit_code(cell: Cell, capfd: pytest.CaptureFixture[str]) -> None:
-    output = cell.folder / "model.yaml"
-    switches = {"identify_on_start": True, "exit_when_done": True}
-    node = cell.start_node(IdentificationNode, bags=["none"], output=str(output), **switches)
-    assert node.outcome is not None
-    cell.observer.wait(node.outcome.done, "the end")
-    assert node.outcome.result() == 1
-    assert "none: no such bag" in capfd.readouterr().err
-    assert not cell.observer.call("/identification/identify").success
-    assert not output.exists()

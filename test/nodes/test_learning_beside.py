@@ -55,6 +55,8 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 class Learning:
     """An estimator of a moving arm."""
 
+    node: Any
+
     def __init__(self, cell: Cell, **parameters: Any) -> None:
         self.cell, self.arm = cell, MovingArm()
         cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")

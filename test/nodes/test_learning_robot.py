@@ -32,10 +32,9 @@ def test_learning_over_all_that_happens_to_an_arm(
 ) -> None:
     observer, host = cell.observer, fresh_host()
     observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    arm = {"host": host, "motion": "pick_and_place", "seed": 5}  # with the serial number below
 
     def start() -> tuple[subprocess.Popen[str], subprocess.Popen[str]]:
-        robot = cell.start_process("simulated_robot", **arm)
+        robot = cell.start_process("simulated_robot", host=host, motion="pick_and_place", seed=5)
         observer.latest.clear()
         return robot, cell.start_process("estimator", robot_ip=host, state_file="state.json")
 

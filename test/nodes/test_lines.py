@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from test.energy.known_arm import known_model
 from test.telemetry.system_clock import SystemClock
-from ur_energy_model.nodes.estimator_health import model_line
 from ur_energy_model.nodes.lines import (
     ERROR,
     INFO,
@@ -114,23 +111,6 @@ def test_a_flapping_connection_is_summed_up(written: Written) -> None:
         assert all(later - time >= 10.0 for time, later in itertools.pairwise(times))
 
 
-def test_bags_begin_and_end_and_short_ones_are_added_up(written: Written) -> None:
-    recording = RecordingLines(written.lines)
-    for status in (BAG, BAG, replace(BAG, state="idle")):
-        recording.update(status)
-    finished = "finished bags/a: 12,000 samples, 0 lost, 24.0 s, 5.5 MB"
-    assert written.take() == [(INFO, "recording bags/a"), (INFO, finished)]
-    written.now += 20.0
-    for i in range(30):
-        bag = replace(BAG, bag=Path(f"bags/{i}"), samples=10)
-        for status in (bag, replace(bag, state="idle")):
-            recording.update(status)
-            written.now += 0.5
-    recording.end(None)
-    assert len(written.all) <= 8
-    assert written.sum(r"(\d+) samples") == 300
-
-
 def test_a_disk_fails_and_works_again_and_refusals_are_repeated_rarely(written: Written) -> None:
     recording = RecordingLines(written.lines)
     failing = replace(BAG, state="failing", last_error="disk full", waiting=700)
@@ -177,28 +157,3 @@ def test_problems_events_and_steps_of_the_clock(monkeypatch: pytest.MonkeyPatch)
     assert "forward by 3600.0 s" in first
     assert "forward by 7.0 s" in last
     assert "2 more times" in last
-
-
-def test_age_origin_and_held_out_errors_of_a_model() -> None:
-    """Only other motions of the same arm are held out."""
-    made = {"serial": "2019", "bags": [{"path": "a"}, {"path": "b"}]}
-    held_out = {"power": {"rmse": 2.31, "energy_error_percent": -1.2}}
-
-    def line(date: str = "2026-11-12T00:00:00+00:00", **more: object) -> tuple[Level, str]:
-        provenance, validation = {**made, "date": date}, ({**held_out, **more}, {"power": None})
-        model = replace(known_model(), provenance=provenance, validation=validation)
-        return model_line(Path("model.yaml"), model, datetime(2026, 11, 22, tzinfo=timezone.utc))
-
-    assert line() == (
-        INFO,
-        "model model.yaml: ur5e, serial 2019, identified on 2026-11-12 (10 days ago) from "
-        "2 recordings, held-out power within 2.3 W rms and energy within 1.2 % (1 recording)",
-    )
-    level, text = line("2025-01-01T00:00:00+00:00")
-    assert level is WARN
-    assert "check it against a new recording" in text
-    for recording, motion, counts in (
-        ("1", "held out", True), ("2", "held out", False), ("1", "fitted", False)
-    ):  # fmt: skip
-        more = {"motion": motion, "serials": {"model": "1", "recording": recording}}
-        assert ("held-out power" in line(**more)[1]) == counts

@@ -9,11 +9,10 @@ import pytest
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from test.energy.known_arm import ROBOT, known_model
-from test.nodes.conftest import Cell, Observer
+from test.nodes.conftest import Cell
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.ros import duration_message
-from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -144,39 +143,6 @@ def test_gaps_are_unaccounted_and_reconnections_counted(robot: Robot) -> None:
     robot.observer.status_that(
         source, lambda s: int(s["reconnects"]) > connections and s["level"] == "0", "a connection"
     )
-
-
-def test_a_program_is_a_cycle(robot: Robot) -> None:
-    robot.switch_on()
-    observer, topic = robot.observer, "/energy/cycle"
-    observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray", latched=True)
-    with RtdeSource(robot.host, fields=("runtime_state",)) as source:
-        for _ in range(2):
-            robot.run("def part():\n  sleep(0.3)\nend")
-            await_program(observer, source)
-    observer.wait(
-        lambda: float(observer.status(topic, "cycle")["duration"]) < 20.0, "the cycle of the first"
-    )
-    cycle = observer.status(topic, "cycle")
-    assert float(cycle["duration"]) > 0.3
-    parts = float(cycle["motion_energy"]) + float(cycle["idle_energy"])
-    assert float(cycle["total_energy"]) == pytest.approx(parts, rel=1e-3)
-
-
-def await_program(observer: Observer, source: RtdeSource) -> None:
-    """Wait until samples have shown a program that runs and then its end, as every client gets."""
-    played = False
-
-    def is_over() -> bool:
-        nonlocal played
-        batch = source.read(0.1)
-        if batch is None:
-            return False
-        states = batch["runtime_state"]
-        played |= bool((states == ProgramState.PLAYING).any())
-        return played and bool(states[-1] == ProgramState.STOPPED)
-
-    observer.wait(is_over, "the program's end")
 
 
 def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:

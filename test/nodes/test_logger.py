@@ -71,17 +71,6 @@ def test_recording_goes_on_with_a_source_that_replaces_a_failed_one(
     assert [len(read_bag(bag)) for bag in sorted((tmp_path / "bags").iterdir())] == [50, 75]
 
 
-def test_a_recording_that_is_not_wanted_is_not_begun_again(session: Make, sources) -> None:
-    running = session(record=False)
-    wait_for(lambda: running.info is not None)
-    running.start_bag()
-    running.stop_bag()
-    sources[0].give_last(EOFError())
-    sources[1].give(*batches(2))
-    wait_for(lambda: running.info is not None)
-    assert running.status.bag is None
-
-
 def test_a_bag_that_cannot_be_begun_or_has_ended_is_tried_again(
     session: Make, sources, tmp_path: Path
 ) -> None:

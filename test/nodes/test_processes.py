@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from test.conftest import Simulate
-from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import Cell
 from tools.generated_files import files
 from ur_energy_model.energy.topics import number_topics
@@ -143,24 +140,6 @@ def test_errors_end_a_process_with_one_line(cell: Cell) -> None:
     assert lines.count("1") == 3
     assert sum("]: ROS cannot be started: " in line for line in lines) == 3
     assert "Traceback" not in output
-
-
-def test_nodes_end_cleanly_whenever_they_are_interrupted(
-    cell: Cell, model: Path, tmp_path: Path, fresh_host: Callable[[], str]
-) -> None:
-    cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    began = time.monotonic()
-    child = cell.start_process("estimator", source="joint_states", robot_model="ur5e", learn="off")
-    cell.observer.next_message("/diagnostics")
-    delays = np.linspace(0.0, 1.2 * (time.monotonic() - began), 3)
-    assert cell.stop(child)[0] == 0
-    for name, values in (
-        ("estimator_node", ["source:=joint_states", f"model_file:={model}"]),
-        ("logger_node", [f"robot_ip:={fresh_host()}", f"bag_directory:={tmp_path}"]),
-    ):
-        arguments = ["--ros-args", *(word for value in values for word in ("-p", value))]
-        ends = interrupted(name, arguments, delays.tolist(), tmp_path, environment=cell.environment)
-        assert_quiet(ends, 0)
 
 
 def test_every_start_of_a_cell_records(
