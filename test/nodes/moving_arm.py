@@ -18,16 +18,11 @@ PERIOD = 0.02
 
 
 class MovingArm:
-    """A TelemetrySource; the object stays the same over all openings.
-
-    Attributes:
-        robot, serial: that the controller says.
-        clock: controller time of the next sample [s].
-    """
+    """A TelemetrySource; the object stays the same over all openings."""
 
     def __init__(self, robot: str | None = "ur5e", serial: str | None = "A1") -> None:
         self.robot, self.serial = robot, serial
-        self.clock = 1000.0
+        self.clock = 1000.0  # controller time of the next sample [s]
         self.status = LinkStatus()
         self.fields: tuple[str, ...] = ()
         self._whole = motion(2.0)  # its period
