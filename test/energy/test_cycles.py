@@ -180,22 +180,6 @@ def test_program_starts_are_cycles_unless_something_repeats_in_between(rate: flo
     assert np.diff(cycles[3:]) == pytest.approx(work.duration, abs=1.01 / rate)
 
 
-@pytest.mark.parametrize("repeated", [True, False])
-def test_moves_that_are_programs_of_their_own_are_no_cycles(repeated: bool) -> None:
-    rate = 25.0
-    points = [PICK, PICK + 0.4, PLACE, PLACE - 0.3]
-    moves = [
-        move(a, b, 1.5, 3.0, 0.4) for a, b in zip(points, points[1:] + points[:1], strict=True)
-    ]
-    work = Chain(moves) if repeated else _there_and_back()
-    times = 4.2 if repeated else 1.0
-    telemetry = played((work, times * work.duration), rate=rate)
-    still = np.abs(telemetry["target_qd"]).max(axis=1) < 1e-9
-    cycles = found(changed(telemetry, runtime_state=np.where(still, 1.0, 2.0)), 40)
-    assert len(cycles) == (4 if repeated else 0)
-    assert np.diff(cycles or [(0, work.duration)]) == pytest.approx(work.duration, abs=1.01 / rate)
-
-
 def test_an_output_shows_the_cycle_of_motion_without_rest() -> None:
     rate, period = 125.0, 4.0
     time = np.arange(round(41.0 * rate)) / rate

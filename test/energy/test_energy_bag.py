@@ -12,7 +12,7 @@ import pytest
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_typestore
 
-from test.energy.known_arm import ROBOT, changed, electrical, known_model, motion, total
+from test.energy.known_arm import ROBOT, electrical, known_model, motion, total
 from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.topics import energy_names
@@ -38,11 +38,9 @@ def written(folder: Path, telemetry: Telemetry) -> Found:
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> tuple[Telemetry, Found]:
-    """Of a program that starts every 2 s."""
     telemetry = motion(SECONDS)
-    playing = np.where(telemetry.time % 2.0 < 0.5, 2.0, 1.0)
     stamp = EPOCH + np.rint((telemetry.time - telemetry.time[0]) * 1e9).astype(np.int64)
-    telemetry = replace(changed(telemetry, runtime_state=playing), stamp=stamp)
+    telemetry = replace(telemetry, stamp=stamp)
     return telemetry, written(tmp_path_factory.mktemp("bag"), telemetry)
 
 
@@ -62,15 +60,6 @@ def test_values_are_the_integrals_at_the_times_of_samples(bag: tuple[Telemetry, 
         assert header.sec * 10**9 + header.nanosec == time
         assert tuple(message.name) == names
         assert np.array(message.position)[places] == pytest.approx(energy[i - 1], abs=1e-6)
-
-
-def test_summary_once_a_second_and_cycles_of_the_program(bag: tuple[Telemetry, Found]) -> None:
-    found = bag[1]["/energy/summary"]
-    assert len(found) == pytest.approx(SECONDS, abs=1)
-    cycles = bag[1]["/energy/cycle"]
-    assert len(cycles) >= 2
-    values = {pair.key: pair.value for pair in cycles[0][1].status[0].values}
-    assert float(values["duration"]) == pytest.approx(2.0)
 
 
 def test_a_recording_without_host_stamps_has_controller_times(tmp_path: Path) -> None:

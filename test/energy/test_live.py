@@ -142,15 +142,3 @@ def test_reset_and_interval(tmp_path: Path) -> None:
     assert snapshot.lifetime.net[column] == pytest.approx(np.trapezoid(power, time))
     assert snapshot.reset_reason == "shift change"
     estimator.close()
-
-
-def test_the_time_a_controller_took_to_restart_is_unaccounted() -> None:
-    before, after = (motion(1.0, start=start) for start in (100.0, 40.0))
-    estimator = LiveEstimator(known_model(), ROBOT)
-    for part, host in ((before, 5.0), (after, 22.0)):
-        stamp = np.rint((host + part.time - part.time[0]) * 1e9).astype(np.int64)
-        for batch in packets(replace(part, stamp=stamp), 7):
-            estimator.update(batch)
-    reading = seen(estimator).since_reset
-    assert reading.accounted == pytest.approx(2.0)
-    assert reading.unaccounted == pytest.approx(16.0)

@@ -18,7 +18,7 @@ from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.sessions import Session, SessionSpread
+from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
 
@@ -134,11 +134,7 @@ def test_a_session_that_is_known_makes_no_difference() -> None:
     np.testing.assert_allclose(again.friction_scale, expected.friction_scale, rtol=1e-3)
 
 
-def test_the_spread_between_sessions_limits_the_scale() -> None:
-    model = arm()
-    still = anchored(model, motion(model, still=(2,)))
-    assert still.friction_scale[2] == 1.0
-    model = replace(model, sessions=SessionSpread(2.5, np.full(N, 0.01), 5))
-    session = anchored(model, motion(model, noise=3.0))
-    assert (np.abs(session.friction_scale - 1.0) < 0.03).all()
-    assert (session.friction_std <= 0.01).all()
+def test_a_joint_that_does_not_move_stays_unknown() -> None:
+    session = anchored(arm(), motion(arm(), still=(2,)))
+    assert session.friction_scale[2] == 1.0
+    assert session.friction_std[2] == arm().sessions.friction_of(N)[2]

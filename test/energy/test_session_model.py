@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from test.energy.known_arm import changed, known_model, motion, packets
 from ur_energy_model.energy.calculator import EnergyCalculator
@@ -46,15 +45,3 @@ def test_the_first_motion_anchors_predictions_until_learning_has_measured_fricti
     np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.02)
     calculator.use_friction(FRICTION)
     assert calculator.model_in_session().session.friction_scale[0] == SCALE[0]
-
-
-@pytest.mark.parametrize("value", [np.nan, 50.0])
-def test_impossible_targets_do_not_anchor_friction(value: float):
-    samples = moved(1.2, 5.0)
-    speed = samples["target_qd"].copy()
-    speed[::400, 1] = value
-    calculator = EnergyCalculator(known_model(), load_robot("ur5e"))
-    session = found(calculator, changed(samples, target_qd=speed))
-    np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
-    without = found(EnergyCalculator(known_model(), load_robot("ur5e")), motion(5.0))
-    np.testing.assert_array_equal(without.friction_scale, 1.0)  # there are no targets

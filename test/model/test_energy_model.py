@@ -89,10 +89,6 @@ def test_a_session_scales_friction_and_replaces_standby() -> None:
     qd = np.full((1, N), 0.5)
     still = np.zeros((1, N))
     friction = [m.predict(still, qd, still, std=False).friction_loss for m in (model, here)]
-    there_and_back = here.in_session(Session.unanchored(model.bus.standby, model.sessions, N))
-    for before, after in zip(model.joints, there_and_back.joints, strict=True):
-        np.testing.assert_allclose(after.friction.values, before.friction.values)
-        np.testing.assert_allclose(after.current_covariance, before.current_covariance)
     whole = [0, 1, 3, 4, 5]  # joint 2 has load friction, which stays
     expected = SESSION.friction_scale * friction[0][0]
     np.testing.assert_allclose(friction[1][0, whole], expected[whole])

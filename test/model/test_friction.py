@@ -85,8 +85,3 @@ def test_coulomb_viscous_fit_of_a_coulomb_viscous_law_is_the_law() -> None:
     values = {"viscous": 3e-4, "coulomb": 0.05}
     line = coulomb_viscous_fit(Friction(LAWS["coulomb_viscous"], values), RATIO, 3.0)
     assert line == pytest.approx({"coulomb": 0.05, "viscous": 3e-4}, rel=1e-6)
-    bent = Friction(LAWS["power"], {"coulomb": 0.03, "power": 0.05}, {"exponent": 0.6})
-    line = coulomb_viscous_fit(bent, RATIO, 3.0)
-    assert line["coulomb"] + line["viscous"] * RATIO * 1.5 == pytest.approx(
-        0.03 + 0.05 * 1.5**0.6, rel=0.05
-    )

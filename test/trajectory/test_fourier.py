@@ -12,15 +12,6 @@ from ur_energy_model.errors import TrajectoryFileError
 from ur_energy_model.trajectory.fourier import load_trajectory, save_trajectory
 
 
-@pytest.mark.parametrize("harmonics", [2, 9])
-def test_rests_at_both_ends(harmonics):
-    trajectory = random_trajectory(harmonics)
-    q, qd, qdd = trajectory.sample(np.array([0.0, trajectory.duration]))
-    np.testing.assert_allclose(q, np.tile(trajectory.start, (2, 1)), atol=1e-9)
-    np.testing.assert_allclose(qd, 0.0, atol=1e-11)
-    np.testing.assert_allclose(qdd, 0.0, atol=1e-10)
-
-
 def test_velocity_and_acceleration_are_derivatives():
     trajectory = random_trajectory()
     time, step = np.linspace(1.0, 7.0, 50), 1e-6

@@ -78,7 +78,6 @@ def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
         ("", "is empty"),
         ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,1\n", "line 2 has 2 columns"),
         ("time,q_0,q_1,q_2,q_3,q_4,q_5\n0,0,0,x,0,0,0\n", "q_2: holds something"),
-        ("time,q_0,q_1,q_2,q_3,q_4,q_5\n", "two points"),
     ],
 )
 def test_unusable_csv_files_are_refused_with_the_reason(
