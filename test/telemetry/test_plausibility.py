@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.energy.telemetry_checks import rated_limits
-from ur_energy_model.model.robots import available_robots, load_robot
-from ur_energy_model.telemetry.fields import FIELDS
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
     OfflineSimulatorCheck,
@@ -24,27 +23,8 @@ def test_rows_and_the_first_value_are_named():
     assert (first.row, first.field, first.index, first.value) == (4, "actual_robot_voltage", 0, 900)
 
 
-@pytest.mark.parametrize(
-    ("field", "fine", "wrong"),
-    [
-        ("actual_q", 12.6, 200.0),
-        ("actual_qd", 6.2, 13.0),
-        ("actual_current", 150.0, 1e5),
-        ("joint_temperatures", 85.0, 300.0),
-        ("actual_main_voltage", 54.0, 230.0),
-        ("actual_robot_current", -3.0, 1e4),
-        ("actual_digital_input_bits", 2.0**63, np.nan),
-    ],
-)
-def test_generous_limits(field, fine, wrong):
-    shape = (1, FIELDS[field].width)
-    assert not impossible_rows({field: np.full(shape, fine)})[0].any()
-    assert impossible_rows({field: np.full(shape, wrong)})[0].all()
-
-
-@pytest.mark.parametrize("name", [*available_robots()][::5])
-def test_every_arm_may_have_its_rated_values(name):
-    robot = load_robot(name)
+def test_every_arm_may_have_its_rated_values():
+    robot = load_robot("ur10e")
     limits = rated_limits(robot)
     assert set(limits) == set(ANY_ARM)
     rated = {"actual_q": robot.max_position, "actual_qd": robot.max_velocity}

@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.extra_messages import MOST_BYTES, Messages
+from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
 from ur_energy_model.telemetry.bag.message_encoder import (
@@ -39,7 +39,7 @@ for _name, _definition in {
     "control_msgs/InterfaceValue[] interface_values\n",
 }.items():
     STORE.register(get_types_from_msg(_definition, _name))
-POWER, ENERGY = (BagTopic(f"/cell1/energy/total/{name}", FLOAT64) for name in ("power", "energy"))
+POWER = BagTopic("/cell1/energy/total/power", FLOAT64)
 SMALL = ("actual_q", "payload")
 
 
@@ -51,12 +51,6 @@ def stamps_of(telemetry: Telemetry) -> NDArray[np.int64]:
 def by_mcap(file, **options):
     with file.open("rb") as stream:
         return list(make_reader(stream, validate_crcs=True).iter_messages(**options))
-
-
-@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
-def test_hashes_are_those_of_the_real_types(kind):
-    assert STORE.hash_rihs01(kind.name) == kind.digest
-    assert get_types_from_msg(kind.definition, kind.name)[kind.name] == STORE.fielddefs[kind.name]
 
 
 def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
@@ -102,14 +96,13 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
 
 
 @pytest.mark.parametrize("changing", [False, True], ids=["one size", "changing size"])
-@pytest.mark.parametrize("plugin", [StoragePlugin.SQLITE3, StoragePlugin.MCAP])
-def test_bags_of_another_writer_are_read(tmp_path, plugin, changing):
+def test_bags_of_another_writer_are_read(tmp_path, changing):
     """Their messages have other orders of fields, and a field that is not in the table."""
     telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
     types, kind = STORE.types, DYNAMIC_JOINT_STATE.name
     value = types["control_msgs/msg/InterfaceValue"]
     fields = ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"]
-    with Writer(tmp_path / "foreign", version=9, storage_plugin=plugin) as writer:
+    with Writer(tmp_path / "foreign", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
         for i, stamp in enumerate(stamps_of(telemetry).tolist()):
             time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
@@ -129,23 +122,11 @@ def number(topic, stamp, value):
     return Messages.single(topic, int(stamp), bytes(data))
 
 
-def write_both(path, telemetry, **options):
-    """A bag with a number on each of two topics for every tenth sample, 50 ms late."""
-    with BagWriter(path, telemetry.info, SMALL, **options) as bag:
-        for start in range(0, len(telemetry), 25):
-            for i in range(max(start - 25, 0), start, 10):
-                for topic in (POWER, ENERGY):
-                    bag.write_messages(number(topic, stamps_of(telemetry)[i], float(i)))
-            bag.write(telemetry.cut(slice(start, start + 25)))
-    return path
-
-
-@pytest.mark.parametrize("late", [0.05, 1.5, -0.3], ids="{} s late".format)
-def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
+def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path):
     """As a killed logger leaves it: other readers refuse any other order."""
     telemetry = make_telemetry(3000, fields=SMALL)
     bag = BagWriter(tmp_path / "bag", telemetry.info, SMALL)
-    shift = int(500 * late)
+    shift = 25  # samples, 50 ms
     for start in range(0, len(telemetry), 25):
         bag.write(telemetry.cut(slice(start, start + 25)))
         for i in range(max(start - shift, 0), min(start - shift + 25, 3000), 10):
@@ -163,32 +144,6 @@ def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path, late):
     assert [message.log_time for _, _, message in messages] == times
     given = [m for _, channel, m in messages if channel.topic == POWER.name]
     given = given[50:]  # until then nothing has waited for them
-    assert len(given) > 200
-    if 0.0 <= late <= 0.2:  # they have the times of their samples
-        values = [int(STORE.deserialize_cdr(m.data, FLOAT64.name).data) for m in given]
-        assert [m.log_time for m in given] == stamps_of(telemetry)[values].tolist()
-
-
-def test_recovery_keeps_the_samples_where_a_definition_is_lost(tmp_path):
-    telemetry = make_telemetry(1000, fields=SMALL)
-    bag = write_both(tmp_path / "bag", telemetry)
-    file = bag / "bag_0.mcap"
-    data = bytearray(file.read_bytes())
-    place = data.index(POWER.name.encode())
-    data[data.rindex(bytes([Op.CHANNEL]), 0, place - PREFIX.size)] = 0x7F  # no known record
-    file.write_bytes(data)
-    assert recover_bag(bag).problems
-    assert_same_samples(read_bag(bag), telemetry)
-    assert by_mcap(file)
-
-
-def test_messages_that_wait_for_a_chunk_are_bounded(tmp_path, telemetry):
-    with BagWriter(tmp_path / "bag", telemetry.info, ("actual_q",)) as bag:
-        big = Messages(POWER, np.arange(1000), np.zeros((1000, 1000), np.uint8))
-        for _ in range(20):
-            bag.write_messages(big)
-        bag.write(telemetry)
-    assert len(read_bag(bag.path)) == len(telemetry)
-    with Reader(bag.path) as reader:
-        counts = {each.topic: each.msgcount for each in reader.connections}
-    assert 0 < counts[POWER.name] <= MOST_BYTES / 1000
+    values = [int(STORE.deserialize_cdr(m.data, FLOAT64.name).data) for m in given]
+    assert len(values) > 200
+    assert [m.log_time for m in given] == stamps_of(telemetry)[values].tolist()

@@ -116,32 +116,25 @@ def list_copy(bag):
 
 
 DAMAGES = {
-    "file at the end": lambda bag: copy_file(bag, "bag_7.mcap"),
     "file first": lambda bag: copy_file(bag, "copy.mcap"),
     "file in between": list_copy,
-    "all messages of a file": lambda bag: rewrite(bag, lambda all_: all_ + all_),
     "chunk beside itself": lambda bag: rewrite(bag, lambda all_: all_[:400] + all_[200:]),
-    "chunk at the end": lambda bag: rewrite(bag, lambda all_: all_ + all_[200:400]),
-    "one message": lambda bag: rewrite(bag, lambda all_: all_[:250] + all_[240:]),
     "each message": lambda bag: rewrite(bag, lambda all_: [r for r in all_ for _ in range(2)]),
-}
-ORDERS = {
-    "chunk ahead": lambda bag: rewrite(bag, lambda all_: all_[:40] + all_[200:300] + all_[40:]),
     "backwards again": lambda bag: rewrite(bag, lambda all_: all_ + all_[-200:][::-1]),
 }
 
 
 @pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
-@pytest.mark.parametrize("damage", [*DAMAGES, *ORDERS])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_each_sample_counts_once(bag, telemetry, damage, recovered):
-    {**DAMAGES, **ORDERS}[damage](bag)
+    DAMAGES[damage](bag)
     repeated = sum(batch.repeated for batch in iterate_bag(bag, (), 100))
     assert repeated > 0
     if recovered:
         assert any("twice" in problem for problem in recover_bag(bag).problems)
     read = read_bag(bag)
     assert read.repeated == (0 if recovered else repeated)
-    if damage in DAMAGES:
+    if damage != "backwards again":
         assert_same_samples(read, telemetry)
         assert programs_of(bag) == PROGRAMS
         for batches in (read,), iterate_bag(bag, (), 100):
@@ -156,10 +149,7 @@ def test_each_sample_counts_once(bag, telemetry, damage, recovered):
         assert back <= {gap.index for gap in read.gaps}
 
 
-@pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
-def test_gaps_and_programs_of_recordings_that_overlap_stay_at_their_samples(
-    tmp_path, telemetry, recovered
-):
+def test_gaps_and_programs_of_recordings_that_overlap_stay_at_their_samples(tmp_path, telemetry):
     (tmp_path / "bag").mkdir()
     for number, part in enumerate([(0, 900), (500, None)]):
         bag = write(tmp_path / str(number), telemetry, *part)
@@ -167,41 +157,20 @@ def test_gaps_and_programs_of_recordings_that_overlap_stay_at_their_samples(
             place = len(list((tmp_path / "bag").iterdir()))
             shutil.copy(file, tmp_path / "bag" / f"bag_{place}.mcap")
     bag = tmp_path / "bag"
-    if recovered:
-        recover_bag(bag)
+    recover_bag(bag)
     read = read_bag(bag)
     assert_same_samples(read, telemetry)
     assert [(g.index, g.cause) for g in read.gaps] == [(g.index, g.cause) for g in telemetry.gaps]
     assert programs_of(bag) == PROGRAMS
 
 
-@pytest.mark.parametrize("stamped", ["as before", "at another time"])
-def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, stamped):
+def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry):
     bag = in_sqlite(tmp_path / "bag", telemetry)
-    shift = 0 if stamped == "as before" else 10**10
     with closing(sqlite3.connect(bag / "bag_0.db3")) as file, file:
         file.execute(
-            "INSERT INTO messages(topic_id, timestamp, data) SELECT topic_id, timestamp + ?, data "
-            "FROM messages WHERE rowid BETWEEN 300 AND 700",
-            (shift,),
+            "INSERT INTO messages(topic_id, timestamp, data) SELECT topic_id, timestamp + 1, data "
+            "FROM messages WHERE rowid BETWEEN 300 AND 700"
         )
     read = read_bag(bag)
     assert_same_samples(read, telemetry)
     assert read.repeated == 401
-
-
-@pytest.mark.parametrize("listed", [True, False], ids=["listed", "without metadata.yaml"])
-@pytest.mark.parametrize("recovered", [False, True], ids=["as it is", "recovered"])
-def test_files_that_were_renamed_into_each_other(bag, telemetry, recovered, listed):
-    files = sorted(bag.glob("*.mcap"))
-    moved = [file.rename(file.with_suffix(".moved")) for file in files]
-    for place, file in zip((2, 0, 1), moved, strict=True):
-        file.rename(files[place])
-    if not listed:
-        (bag / "metadata.yaml").unlink()
-    if recovered:
-        recover_bag(bag)
-    read = read_bag(bag)
-    assert_same_samples(read, telemetry)
-    assert read.gaps == telemetry.gaps
-    assert programs_of(bag) == PROGRAMS

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from test.telemetry.csv.test_reader import refusal, table, write
-from ur_energy_model.energy.telemetry_checks import rated_limits
-from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 RANDOM = np.random.default_rng(1).permutation(400)
@@ -41,7 +39,7 @@ def whole(tmp_path_factory):
     return read_csv([write(tmp_path_factory.mktemp("csv") / "whole.csv", table(400))], "ur5e")
 
 
-@pytest.mark.parametrize("text", ["-1e160", "nan", "", "x" * 99])
+@pytest.mark.parametrize("text", ["-1e160", "", "x" * 99])
 def test_few_impossible_values_are_left_out_and_named(tmp_path, text):
     telemetry, notes = read(changed(tmp_path / "x.csv", with_cell([100, 300], 3, text)))
     assert len(telemetry) == 398
@@ -56,60 +54,25 @@ def test_few_impossible_values_are_left_out_and_named(tmp_path, text):
     assert len(said) < 300
 
 
-def test_limits_are_those_of_the_arm(tmp_path):
-    """A motor current of 60 A is beyond a UR3e's, not beyond a UR10e's."""
-    said = refusal(changed(tmp_path / "x.csv", with_cell(range(400), 3, "-90.0")))
-    assert "a column in deg needs [deg] after its name" in said
-    header = "timestamp," + ",".join(f"actual_current_{i}" for i in range(6))
-    rows = [f"{i * 0.002:.3f}" + ",60.0" * 6 for i in range(100)]
-    (tmp_path / "x.csv").write_text("\n".join([header, *rows]) + "\n")
-    assert "has 60" in refusal(tmp_path / "x.csv", limits=rated_limits(load_robot("ur3e")))
-    assert rated_limits(load_robot("ur10e"))["actual_current"][1][0] > 60
+def test_a_row_whose_columns_moved_is_refused_and_a_last_line_cut_off_is_left_out(tmp_path):
+    for moved, problem in (
+        (lambda row: [*row[:3], "0.5", *row[3:]], "has 10 columns instead of 9"),
+        (lambda row: [*row[:3], *row[4:]], "ends after 8 columns instead of 9"),
+    ):
 
+        def change(rows, moved=moved):
+            return [*rows[:50], moved(rows[50]), *rows[51:]]
 
-SHIFTS = {
-    "one more": lambda row: [*row[:3], "0.5", *row[3:]],
-    "one less": lambda row: [*row[:3], *row[4:]],
-    "decimal comma, the last empty": lambda row: [*row[:3], *row[3].split("."), *row[4:-1], ""],
-}
-
-
-@pytest.mark.parametrize("end", ["", ","])
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_a_row_whose_columns_moved_is_refused_with_its_line(tmp_path, shift, end):
-    def moved(rows):
-        rows = [*rows[:50], SHIFTS[shift](rows[50]), *rows[51:]]
-        return [[*row[:-1], row[-1] + end] for row in rows]
-
-    said = refusal(changed(tmp_path / "x.csv", moved))
-    assert "line 52" in said
-    assert "has 10 columns instead of 9" in said or "ends after 8 columns instead of 9" in said
-
-
-def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
+        said = refusal(changed(tmp_path / "x.csv", change))
+        assert "line 52" in said
+        assert problem in said
     telemetry, notes = read(changed(tmp_path / "x.csv", lambda rows: [*rows[:-1], rows[-1][:4]]))
     assert len(telemetry) == 399
     assert "line 401 ends after 4 columns instead of 9" in notes
 
 
-def test_a_field_without_values_is_left_out(tmp_path):
-    telemetry, notes = read(changed(tmp_path / "x.csv", with_cell(range(400), 7, "")))
-    assert "payload" not in telemetry
-    assert len(telemetry) == 400
-    assert "mostly without values: payload" in notes
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        lambda rows: rows[::-1],
-        lambda rows: [rows[i] for i in RANDOM],
-        lambda rows: rows[300:] + rows[100:300] + rows[:100],
-    ],
-    ids=["reversed", "random", "pieces"],
-)
-def test_rows_out_of_order_are_sorted(tmp_path, whole, order):
-    telemetry, notes = read(changed(tmp_path / "x.csv", order))
+def test_rows_out_of_order_are_sorted(tmp_path, whole):
+    telemetry, notes = read(changed(tmp_path / "x.csv", lambda rows: [rows[i] for i in RANDOM]))
     assert np.array_equal(telemetry["actual_q"], whole["actual_q"])
     assert telemetry.gaps == ()
     assert "sorted by time" in notes
@@ -136,9 +99,8 @@ def test_a_restarted_controller_is_a_gap(tmp_path):
     assert "time goes back 1 times" in notes
 
 
-@pytest.mark.parametrize("text", ["1e160", "0.0"])
-def test_a_single_time_far_off_is_left_out(tmp_path, text):
-    telemetry, _ = read(changed(tmp_path / "x.csv", with_cell([100], 0, text)))
+def test_a_single_time_far_off_is_left_out(tmp_path):
+    telemetry, _ = read(changed(tmp_path / "x.csv", with_cell([100], 0, "1e160")))
     assert len(telemetry) == 399
     assert np.diff(telemetry.time).max() == pytest.approx(0.04)
 
@@ -147,12 +109,9 @@ def test_a_single_time_far_off_is_left_out(tmp_path, text):
     ("change", "repeated"),
     [
         (lambda rows: [row for row in rows for _ in range(2)], 400),
-        (lambda rows: rows[:201] + rows[200:], 1),
         (lambda rows: rows[:300] + rows[200:], 100),
-        (lambda rows: rows + rows[100:250], 150),
-        (lambda rows: rows + rows, 400),
     ],
-    ids=["each", "one", "beside", "at the end", "all"],
+    ids=["each", "beside"],
 )
 def test_repeated_rows_count_once(tmp_path, whole, change, repeated):
     telemetry, notes = read(changed(tmp_path / "x.csv", change))
@@ -166,22 +125,14 @@ def test_repeated_rows_count_once(tmp_path, whole, change, repeated):
     ("content", "said"),
     [
         (b"", "timestamp: column is missing"),
-        (b"a,b\n1,2\n", "timestamp: column is missing"),
         (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: appears twice"),
-        (b"time_ms,timestamp,timestamp\n", "timestamp: appears twice"),
         (b"timestamp\n", "holds no samples"),
-        (b"0,1,2\n", "no header line: 0 columns"),
         (b"time [s],payload\n0,1\n9000,1\n", None),
         (b"\x00\xff\xfe" * 100, "not text"),
         (b"timestamp," + b"x" * (2 << 20), "line of a million"),
         (gzip.compress(b"timestamp\n1\n2\n", mtime=0)[:-12], "middle of its gzip data"),
-        (b"timestamp," + b",".join([b"x"] * 6000) + b"\n", "6001 columns"),
-        *(
-            (b"timestamp,payload," + name + b"\n1,2,3\n2,2,3\n", "column name of")
-            for name in (b"x" * 1000, b"a" + b" " * 100_000 + b"b", b"[" * 100_000)
-        ),
+        (b"timestamp,payload," + b"[" * 100_000 + b"\n1,2,3\n2,2,3\n", "column name of"),
     ],
-    ids=range(14),
 )
 def test_what_is_no_recording_is_refused_in_one_line(tmp_path, content, said, recwarn):
     path = tmp_path / "x.csv"
@@ -192,12 +143,3 @@ def test_what_is_no_recording_is_refused_in_one_line(tmp_path, content, said, re
         assert refusal(path).startswith(str(path))
         assert said in refusal(path)
     assert not recwarn.list
-
-
-def test_a_clock_that_starts_again_repeats_no_rows(tmp_path):
-    first = table(400)
-    again = {name: values + (name != "timestamp") * 1e-6 for name, values in first.items()}
-    both = {name: np.concatenate([first[name], again[name]]) for name in first}
-    telemetry = read_csv([write(tmp_path / "x.csv", both)], "ur5e")
-    assert len(telemetry) == 800
-    assert [gap.index for gap in telemetry.gaps] == [400]

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import itertools
 
 import numpy as np
 import pytest
@@ -62,9 +63,7 @@ def read(path, **options):
     ("delimiter", "opener", "quoting"),
     [
         (",", open, csv.QUOTE_MINIMAL),
-        (" ", gzip.open, csv.QUOTE_MINIMAL),
         (";", open, csv.QUOTE_ALL),
-        ("\t", gzip.open, csv.QUOTE_ALL),
     ],
 )
 def test_values_are_those_of_the_file(tmp_path, delimiter, opener, quoting):
@@ -105,15 +104,10 @@ def test_several_files_are_one_recording_with_a_gap_between(tmp_path):
 # Files without header, and names of columns.
 
 
-def test_a_file_without_header_is_described(tmp_path):
-    said = refusal(plain(tmp_path / "x.csv", TIME, Q, QD, delimiter=";"))
-    assert "no header line: 13 columns, column 1 rises steadily" in said
-    assert said.endswith("--columns timestamp,NAME[6],NAME[6]")
-
-
 def test_a_known_layout_is_suggested_and_read(tmp_path):
     path = plain(tmp_path / "x.csv", TIME, Q, QD, 2 * Q, 3 * Q, 4 * Q)
     assert "--layout dynamic_calibration" in refusal(path)
+    assert "no header line: 13 columns" in refusal(plain(tmp_path / "y.csv", TIME, Q, QD))
     telemetry = read(path, layout="dynamic_calibration")
     assert telemetry["target_moment"] == pytest.approx(4 * Q, abs=1e-8)
     assert "use one of dynamic_calibration" in refusal(path, layout="mine")
@@ -139,19 +133,8 @@ def test_names_are_given_in_several_ways_or_refused(tmp_path):
         assert said in refusal(path, columns=columns)
 
 
-def test_foreign_headers_counted_columns_and_comments(tmp_path):
-    foreign = "zeit," + ",".join(f"achse{i},tempo{i}" for i in range(6))
-    path = plain(tmp_path / "x.csv", TIME, Q, QD, header=foreign)
-    assert "it has zeit, achse0" in refusal(path)
-    for header in (foreign, ",".join(map(str, range(13)))):
-        path = plain(tmp_path / "x.csv", TIME, Q, QD, header=header)
-        assert len(read(path, columns="timestamp,actual_q,-[6]")) == 200
-    names = "# made by hand\n# timestamp," + ",".join(f"actual_q_{i}" for i in range(6))
-    assert len(read(plain(tmp_path / "y.csv", TIME, Q, header=names))) == 200
-
-
-@pytest.mark.parametrize("delimiter", [" ", ";"])
-def test_decimal_commas(tmp_path, delimiter):
+def test_decimal_commas(tmp_path):
+    delimiter = ";"
     names = delimiter.join(["timestamp", *(f"actual_q_{i}" for i in range(6))])
     path = plain(tmp_path / "x.csv", TIME, Q, delimiter=delimiter, header=names, comma=True)
     notes = []
@@ -163,17 +146,13 @@ def test_decimal_commas(tmp_path, delimiter):
 
 
 FORMS = (
-    "{} [%s]", "{}[%s]", "{} (%s)", "{}_[%s]", "[%s] {}", "{}_%s", "{} %s", "{}.%s", "{} in %s",
+    "{} [%s]", "{} (%s)", "[%s] {}", "{}_%s", "{} in %s",
 )  # fmt: skip
-UNITS = {
-    "actual_q": {"deg": 180 / np.pi, "DEG": 180 / np.pi, "\xb0": 180 / np.pi},
-    "actual_qd": {"deg/s": 180 / np.pi, "rpm": 30 / np.pi},
-}
+UNITS = ("actual_q", "deg", 180 / np.pi), ("actual_qd", "rpm", 30 / np.pi)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form):
-    for field, unit, per_si in ((f, u, each) for f in UNITS for u, each in UNITS[f].items()):
+def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path):
+    for form, (field, unit, per_si) in itertools.product(FORMS, UNITS):
         names = [form.format(f"{field}_{i}") % unit for i in range(6)]
         path = plain(tmp_path / "x.csv", TIME, Q * per_si, header="t," + ",".join(names))
         assert read(path)[field] == pytest.approx(Q, abs=1e-8)
@@ -185,9 +164,9 @@ def test_a_unit_counts_for_all_joints_or_is_refused(tmp_path, form):
 # The clock.
 
 
-@pytest.mark.parametrize("rate", [5.0, 500.0])
-@pytest.mark.parametrize(("factor", "unit"), [(1.0, None), (1e3, "ms"), (1e6, "us"), (1e9, "ns")])
-def test_the_unit_of_time_shows_in_its_steps(tmp_path, rate, factor, unit):
+@pytest.mark.parametrize(("factor", "unit"), [(1.0, None), (1e3, "ms"), (1e9, "ns")])
+def test_the_unit_of_time_shows_in_its_steps(tmp_path, factor, unit):
+    rate = 5.0 if unit == "ms" else 500.0
     time, path, notes = 100.0 + np.arange(200) / rate, tmp_path / "x.csv", []
     path.write_text("timestamp,payload\n" + "".join(f"{factor * t:.6f},1.5\n" for t in time))
     telemetry = read_csv([path], "ur5e", note=notes.append)
@@ -201,7 +180,6 @@ def test_the_unit_of_time_shows_in_its_steps(tmp_path, rate, factor, unit):
     [
         ("2024-03-31T01:59:58.{}+02:00", "+02:00", 1711843198),
         ("2024-03-31T01:59:58.{}Z", "Z", 1711850398),
-        ("2024-03-31 01:59:58.{}", None, 1711850398),
     ],
 )
 def test_dates_become_seconds(tmp_path, start, zone, seconds):
@@ -216,7 +194,7 @@ def test_dates_become_seconds(tmp_path, start, zone, seconds):
 
 def test_rounded_times_make_no_gaps_and_lost_samples_do(tmp_path):
     path = tmp_path / "x.csv"
-    for rate in (5, 8, 10, 94, 125):
+    for rate in (8, 94, 125):
         time = np.float32(np.arange(300) / rate)
         path.write_text("timestamp,payload\n" + "".join(f"{t:.9g},1.5\n" for t in time))
         telemetry = read(path)
@@ -231,9 +209,7 @@ def test_rounded_times_make_no_gaps_and_lost_samples_do(tmp_path):
     ("name", "samples", "rate"),
     [
         ("ur10e_excitation_50s", 5457, None),
-        ("ur10e_point_to_point_57s", 5347, None),
         ("ur3e_moves_payload_1.07kg_25hz_36s", 888, 25.0),
-        ("ur5e_pick_place_50hz_24s", 1196, 50.0),
         ("ur5e_streamed_move_500hz_6s", 3027, 500.0),
     ],
 )
@@ -252,10 +228,3 @@ def test_recordings_of_real_arms_are_read_and_hold_nothing_impossible(
     assert telemetry.time[0] == float(row["timestamp"])
     current = [float(row[f"actual_current_{i}"]) for i in range(6)]
     assert telemetry["actual_current"][0].tolist() == current
-
-
-def test_ways_to_write_names(tmp_path):
-    for style in ("{}_{}", "{}[{}]", "{}{}", "{}.{}", "{}_{} [rad]", "{}_{} (rad)"):
-        header = "timestamp," + ",".join(style.format("actual_q", i) for i in range(6))
-        telemetry = read(plain(tmp_path / "x.csv", TIME, Q, header=header))
-        assert telemetry["actual_q"] == pytest.approx(Q, abs=1e-8)
