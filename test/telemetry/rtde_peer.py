@@ -1,8 +1,4 @@
-"""A small RTDE server for tests, built on the package's own codec, that can misbehave.
-
-It sends what a test tells it to, when it tells it to: no real time, no arm. Every packet's values
-are a function of its tick, so that a test can compare bit for bit.
-"""
+"""A small RTDE server for tests, built on the package's own codec, that can misbehave."""
 
 from __future__ import annotations
 
@@ -43,37 +39,20 @@ def value_of(name: str, tick: int, rate: float = 500.0) -> np.ndarray | float:
 
 @dataclass
 class PeerBehaviour:
-    """How the peer serves one connection; the defaults are those of a real controller.
-
-    Attributes:
-        version: of the software.
-        protocol_versions: accepted.
-        missing: fields answered with NOT_FOUND.
-        kinds: types answered instead of the true ones.
-        silent_after: answer nothing after this many requests.
-        refuse_start: answer "no" to the request to start.
-        early: packets (by tick) sent in front of the reply to the start request.
-        raw_reply: bytes sent instead of any reply.
-    """
+    """How the peer serves one connection; the defaults are those of a real controller."""
 
     version: tuple[int, int, int, int] = (5, 11, 0, 108318)
     protocol_versions: tuple[int, ...] = (1, 2)
-    missing: frozenset[str] = frozenset()
-    kinds: dict[str, str] = field(default_factory=dict)
-    silent_after: int | None = None
+    missing: frozenset[str] = frozenset()  # fields answered with NOT_FOUND
+    kinds: dict[str, str] = field(default_factory=dict)  # answered instead of the true ones
+    silent_after: int | None = None  # so many requests
     refuse_start: bool = False
-    early: tuple[int, ...] = ()
-    raw_reply: bytes | None = None
+    early: tuple[int, ...] = ()  # ticks sent in front of the reply to the start request
+    raw_reply: bytes | None = None  # instead of any reply
 
 
 class RtdePeer:
-    """Listens on a loopback port; `connections` come in the order of `behaviours`.
-
-    Args:
-        behaviours: of the first, second ... connection; the last one stays.
-        host, port: to bind to; port 0 takes a free one.
-        values: what is sent for a field at a tick.
-    """
+    """Serves connections in the order of `behaviours` (the last one stays), on a loopback port."""
 
     def __init__(
         self,

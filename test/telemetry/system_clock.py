@@ -1,7 +1,5 @@
 """A system clock that a test sets, as an administrator or NTP would."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 
@@ -19,9 +17,7 @@ class SystemClock:
         monkeypatch.setattr(host_clock, "time", clocks)
 
     def time_ns(self) -> int:
-        """Wall-clock time with all steps [ns]."""
         return time.time_ns() + self._shift
 
     def step(self, seconds: float) -> None:
-        """Set the clock forward, or back."""
         self._shift += round(seconds * 1e9)

@@ -12,17 +12,12 @@ from ur_energy_model.telemetry.samples import Telemetry
 # The clock of a process: steps of the system's clock take effect between recordings.
 
 
-@pytest.fixture
-def system(monkeypatch):
-    return SystemClock(monkeypatch)
+def test_a_step_takes_effect_where_nobody_holds_the_clock(monkeypatch):
+    system = SystemClock(monkeypatch)
 
+    def error():
+        return (clock.stamp() - system.time_ns()) * 1e-9
 
-def error(clock, system):
-    """Corrected time minus the system's clock [s]."""
-    return (clock.stamp() - system.time_ns()) * 1e-9
-
-
-def test_a_step_takes_effect_where_nobody_holds_the_clock(system):
     step, clock, batch = -3600.0, HostClock(), make_telemetry(5)
     base = clock.now()
     assert clock.corrected(batch) is batch
@@ -32,7 +27,7 @@ def test_a_step_takes_effect_where_nobody_holds_the_clock(system):
         assert clock.correction == 0
         assert "next recording" in clock.describe_step()
     clock.check()
-    assert abs(error(clock, system)) < 0.5
+    assert abs(error()) < 0.5
     assert "next" not in clock.describe_step()
     assert clock.last_step == pytest.approx(step, abs=0.5)
     assert abs(clock.now() - base) < 10e9  # the uncorrected time never steps
@@ -40,7 +35,7 @@ def test_a_step_takes_effect_where_nobody_holds_the_clock(system):
     assert np.abs(shifted - step).max() < 0.5
     system.step(-step)
     with clock.held():  # holding begins with the present time
-        assert abs(error(clock, system)) < 0.5
+        assert abs(error()) < 0.5
 
 
 # Recordings whose times cannot be those of a controller.

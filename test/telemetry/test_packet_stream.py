@@ -82,15 +82,6 @@ def test_a_clock_ahead_of_the_outage_is_another_controllers_without_serial_numbe
     assert push(stream, ticks(4000.0), 60.0).gaps[0].cause == cause
 
 
-def test_a_reader_that_stood_still_finds_the_same_controller(stream):
-    push(stream, ticks(100.02, 1000), 12.0)  # waited in buffers, which then were full
-    cause = lost(stream, "closed by the controller")
-    assert push(stream, ticks(112.0), 12.1).gaps[0].cause == cause
-    lost(stream)
-    with pytest.raises(WrongRobotError, match=AHEAD):
-        push(stream, ticks(130.0), 15.0)
-
-
 # Stamps: the map from the controller's clock to the host's.
 
 
@@ -129,18 +120,17 @@ def test_stamps_follow_a_drifting_clock_under_jitter():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "delays", "then"),
+    ("delays", "then"),
     [
-        (30, lambda i: 0.3 if i % 7 else 0.0002, {}),  # most packets are late
-        (5, jitter(3, 0.001), {"start": 160.0, "host": 60.0}),  # a connection made again
-        (5, prompt, {"start": 40.0, "host": 70.0}),  # a restarted controller
+        (lambda i: 0.3 if i % 7 else 0.0002, {}),  # most packets are late
+        (jitter(3, 0.001), {"start": 160.0, "host": 60.0}),  # a connection made again
+        (prompt, {"start": 40.0, "host": 70.0}),  # a restarted controller
     ],
 )
-def test_delays_reconnections_and_restarts_do_not_disturb(seconds, delays, then):
+def test_delays_reconnections_and_restarts_do_not_disturb(delays, then):
     clock = ClockMap()
     before, _ = run(clock, seconds=20, delays=prompt)
-    stamps, true = run(
-        clock, seconds=seconds, delays=delays, **{"start": 120.0, "host": 20.0, **then}
-    )
+    then = {"start": 120.0, "host": 20.0, **then}
+    stamps, true = run(clock, seconds=10, delays=delays, **then)
     assert abs(stamps - true).max() < 1_000_000
     assert (np.diff(np.concatenate([before, stamps])) > 0).all()

@@ -6,7 +6,6 @@ import pytest
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.plausibility import (
-    ANY_ARM,
     OfflineSimulatorCheck,
     impossible_rows,
 )
@@ -26,16 +25,12 @@ def test_rows_and_the_first_value_are_named():
 def test_every_arm_may_have_its_rated_values():
     robot = load_robot("ur10e")
     limits = rated_limits(robot)
-    assert set(limits) == set(ANY_ARM)
     rated = {"actual_q": robot.max_position, "actual_qd": robot.max_velocity}
-    torque = robot.max_torque / (robot.gear_ratio * robot.torque_constant)
-    if np.isfinite(torque).all():
-        rated["actual_current"] = torque
+    rated["actual_current"] = robot.max_torque / (robot.gear_ratio * robot.torque_constant)
     for field, values in rated.items():
         low, high = limits[field]
         assert (values < high).all()
         assert (-values > low).all()
-        assert np.isfinite(high).all()
 
 
 # The fingerprint of the manufacturer's offline simulator.

@@ -54,28 +54,33 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def total(folder: Path) -> int:
-    return sum(file.bytes for file in stored_files(folder, {}))
-
-
 def test_the_oldest_go_until_the_rest_fits(tmp_path: Path) -> None:
     old_bags(tmp_path, 4)
-    use = enforced(tmp_path, Retention(bytes=round(0.6 * total(tmp_path)))).use
+    total = sum(file.bytes for file in stored_files(tmp_path, {}))
+    use = enforced(tmp_path, Retention(bytes=round(0.6 * total))).use
     assert names(tmp_path) == ["bag2", "bag3"]
     assert (use.files, use.removed_files, use.problem) == (2, 2, None)
-    assert use.bytes == total(tmp_path)
     assert use.oldest_days == pytest.approx(2.0, abs=0.01)
     enforced(tmp_path, Retention(days=1.5))
     assert names(tmp_path) == ["bag3"]
 
 
-def test_marked_files_stay_and_a_budget_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
+def test_files_that_are_marked_or_damaged_or_of_others_stay_and_are_named(tmp_path: Path) -> None:
     old_bags(tmp_path, 3, marked=0)
+    damaged, bag = tmp_path / "bag1" / "bag1_0.mcap", tmp_path / "bag2"
+    damaged.write_bytes(b"no mcap")
+    shutil.copy(bag / "bag2_0.mcap", bag / "thesis.mcap")
+    age(bag, 3)
     budget = enforced(tmp_path)
+    assert "thesis.mcap" in (budget.use.problem or "")
+    assert names(bag) == ["thesis.mcap"]
+    shutil.rmtree(bag)
+    budget.enforce()
+    assert damaged.exists()
+    shutil.rmtree(tmp_path / "bag1")
+    budget.enforce()
     assert names(tmp_path) == ["bag0"]
     assert "marked" in (budget.use.problem or "")
-    budget.enforce()  # does not read it again, and comes to the same result
-    assert (budget.use.marked, budget.use.removed_files) == (1, 2)
 
 
 def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_path: Path) -> None:
@@ -100,17 +105,26 @@ def test_a_bag_that_others_write_stays_and_a_finished_or_killed_one_goes(tmp_pat
     assert budget.use.problem is None
 
 
-def test_files_of_others_and_those_that_cannot_be_read_stay_and_are_named(tmp_path: Path) -> None:
-    old_bags(tmp_path, 2)
-    damaged, bag = tmp_path / "bag0" / "bag0_0.mcap", tmp_path / "bag1"
-    damaged.write_bytes(b"no mcap")
-    shutil.copy(bag / "bag1_0.mcap", bag / "thesis.mcap")
-    age(bag, 3)
-    assert "thesis.mcap" in (enforced(tmp_path).use.problem or "")
-    assert names(bag) == ["thesis.mcap"]
-    shutil.rmtree(bag)
-    assert "bag0_0.mcap" in (enforced(tmp_path).use.problem or "")
-    assert damaged.exists()
+def test_only_bags_that_were_recorded_here_under_a_budget_count(tmp_path: Path) -> None:
+    def bags() -> set[str]:
+        return {file.path.parent.name for file in stored_files(folder, {})}
+
+    folder, elsewhere = tmp_path / "recordings", tmp_path / "elsewhere"
+    for each in (folder, elsewhere):
+        each.mkdir()
+        old_bags(each, 1)
+    write_bag(folder / "of_a_command", make_telemetry(50, fields=FIELDS))
+    shutil.copytree(folder / "bag0", folder / "to_be_kept")
+    (folder / "link").symlink_to(elsewhere / "bag0")
+    foreign = folder / "foreign"
+    foreign.mkdir()
+    (foreign / "metadata.yaml").write_text("rosbag2_bagfile_information: {}\n")
+    (foreign / "foreign_0.mcap").write_bytes(b"")
+    (folder / "thesis.txt").write_text("years of work")
+    assert bags() == {"bag0"}
+    (folder / "bag0" / "metadata.yaml").unlink()
+    recover_bag(folder / "bag0")
+    assert bags() == {"bag0"}
 
 
 def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as_lost(

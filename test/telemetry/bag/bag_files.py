@@ -27,20 +27,17 @@ def write_bag(path: Path, telemetry, *, batch=25, **options) -> Path:
 
 
 def offered_qos(connection: Connection) -> Qos:
-    """The only profile of a topic, by rosbags."""
     assert isinstance(connection.ext, ConnectionExtRosbag2)
     (profile,) = connection.ext.offered_qos_profiles
     return profile
 
 
 def text(value: str | bytes) -> bytes:
-    """A string, or bytes, as MCAP has them."""
     data = value.encode() if isinstance(value, str) else value
     return struct.pack("<I", len(data)) + data
 
 
 def record(op: int, content: bytes) -> bytes:
-    """An MCAP record."""
     return PREFIX.pack(op, len(content)) + content
 
 
@@ -50,13 +47,11 @@ def chunk_record(size: int, packed: bytes, compression: str = "zstd", checksum: 
 
 
 def write_file(path: Path, *records: bytes) -> Path:
-    """An MCAP file of these records."""
     path.write_bytes(MAGIC + pack(Op.HEADER, "ros2", "x") + b"".join(records))
     return path
 
 
 def in_sqlite(path: Path, telemetry) -> Path:
-    """A bag with sqlite3 storage."""
     write_bag(path, telemetry)
     with closing(sqlite3.connect(path / "bag_0.db3")) as file, file:
         file.execute(
@@ -67,7 +62,6 @@ def in_sqlite(path: Path, telemetry) -> Path:
             "CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, "
             "data BLOB)"
         )
-        file.execute("CREATE INDEX timestamp_idx ON messages (timestamp ASC)")
         topic = (1, TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, "cdr")
         file.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", topic)
         for block in McapReader(path / f"{path.name}_0.mcap").blocks(TELEMETRY_TOPIC):

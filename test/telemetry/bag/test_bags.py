@@ -11,7 +11,7 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.telemetry.bag.files import FileSplit, bag_name
-from ur_energy_model.telemetry.bag.reader import BagSource, iterate_bag, read_bag
+from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, concatenate
@@ -87,13 +87,3 @@ def test_templates_make_names_that_are_not_taken(tmp_path):
     for template in ("{gripper}", "{", "..", "{robot.name}"):
         with pytest.raises(InputError, match="name"):
             bag_name(template, INFO, tmp_path)
-
-
-def test_batches_have_their_time_span_whatever_rate_the_bag_states(tmp_path, telemetry):
-    """Imported recordings state no rate, and drivers may send at another one than they state."""
-    every_tenth = telemetry.select(np.arange(len(telemetry)) % 10 == 0)
-    every_tenth = replace(every_tenth, info=replace(every_tenth.info, rate=500.0))
-    bag = write_bag(tmp_path / "bag", every_tenth)
-    with BagSource(bag, batch_seconds=0.1) as source:
-        batches = [source.read(0.0) for _ in range(10)]
-    assert np.diff([batch.time[-1] for batch in batches if batch is not None]) == pytest.approx(0.1)

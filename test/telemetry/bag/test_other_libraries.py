@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from numpy.typing import NDArray
@@ -17,17 +16,12 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.mcap_format import PREFIX, Op
 from ur_energy_model.telemetry.bag.message_encoder import (
-    DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
     FLOAT64,
-    JOINT_STATE,
-    LOG,
     BagTopic,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 from ur_energy_model.telemetry.samples import Event, Telemetry
@@ -83,20 +77,13 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
             }
     with (bag / "bag_0.mcap").open("rb") as file:
         mcap = make_reader(file, decoder_factories=[DecoderFactory()], validate_crcs=True)
-        summary = mcap.get_summary()
-        assert summary is not None
-        assert summary.statistics is not None
-        assert summary.statistics.message_count == 1200
-        assert len(summary.chunk_indexes) == summary.statistics.chunk_count
-        assert {chunk.compression for chunk in summary.chunk_indexes} == {"zstd"}
         decoded = list(mcap.iter_decoded_messages(topics=["/joint_states"]))
     assert len(decoded) == 100
     assert list(decoded[1].decoded_message.position) == telemetry["actual_q"][10].tolist()
     assert list(decoded[1].decoded_message.effort) == telemetry["actual_current"][10].tolist()
 
 
-@pytest.mark.parametrize("changing", [False, True], ids=["one size", "changing size"])
-def test_bags_of_another_writer_are_read(tmp_path, changing):
+def test_bags_of_another_writer_are_read(tmp_path):
     """Their messages have other orders of fields, and a field that is not in the table."""
     telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
     types, kind = STORE.types, DYNAMIC_JOINT_STATE.name
@@ -106,7 +93,7 @@ def test_bags_of_another_writer_are_read(tmp_path, changing):
         connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
         for i, stamp in enumerate(stamps_of(telemetry).tolist()):
             time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
-            header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4) if changing else "base")
+            header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4))
             cog = telemetry["payload_cog"][i]
             numbers = [telemetry["payload"][i], *cog[::-1], 0.5, telemetry.time[i]]
             joints = [value(["actual_q"], telemetry["actual_q"][i, [j]]) for j in range(5, -1, -1)]
