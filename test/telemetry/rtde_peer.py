@@ -87,13 +87,6 @@ class RtdePeer:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread
         self._listener.close()
 
-    def listen_again(self) -> None:
-        """Accept connections again, on the same port."""
-        self._thread.join(5.0)
-        self._listener = socket.create_server((self.host, self.port))
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-
     def disconnect(self) -> None:
         """Close the present connection."""
         self.started.clear()

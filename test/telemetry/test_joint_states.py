@@ -42,19 +42,6 @@ def read(subject, encoded, numbers=None, arrival=0.0):
     return batch
 
 
-def test_lost_messages_are_counted_and_late_ones_are_not(subject):
-    kept = [k for k in range(1000) if k % 100 not in (40, 41, 42)]
-    encoded = messages([START + PERIOD * k + (PERIOD * 4 // 5 if k == 50 else 0) for k in kept])
-    gaps = []
-    for part in range(0, len(kept), 97):
-        rows = slice(part, part + 97)
-        batch = read(subject, encoded[rows], kept[rows], 0.002 * part)
-        gaps += batch.gaps
-    assert subject.lost == 30
-    assert [gap.missing for gap in gaps] == [3] * 10
-    assert subject.lost_seconds == pytest.approx(10 * 4 * 0.002)
-
-
 @pytest.mark.parametrize(
     ("names", "counts", "said"),
     [

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.energy.telemetry_checks import rated_limits
-from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.plausibility import (
     OfflineSimulatorCheck,
     impossible_rows,
@@ -20,17 +18,6 @@ def test_rows_and_the_first_value_are_named():
     assert np.flatnonzero(bad).tolist() == [4, 7]
     assert first is not None
     assert (first.row, first.field, first.index, first.value) == (4, "actual_robot_voltage", 0, 900)
-
-
-def test_every_arm_may_have_its_rated_values():
-    robot = load_robot("ur10e")
-    limits = rated_limits(robot)
-    rated = {"actual_q": robot.max_position, "actual_qd": robot.max_velocity}
-    rated["actual_current"] = robot.max_torque / (robot.gear_ratio * robot.torque_constant)
-    for field, values in rated.items():
-        low, high = limits[field]
-        assert (values < high).all()
-        assert (-values > low).all()
 
 
 # The fingerprint of the manufacturer's offline simulator.

@@ -192,33 +192,19 @@ def test_a_restarted_controller_differs_from_a_lost_connection(moved):
         assert ("stands elsewhere" in unsure) == moved
 
 
-def test_silence_counts_as_a_lost_connection_and_patience_waits(peer):
+def test_silence_and_outages_are_counted_and_patience_waits(peer):
     with entered(peer, silence=0.3) as source:
         read_until(source, lambda status: not status.connected)
         assert "sent nothing" in source.status.last_error
-    peer.refuse()
+        peer.refuse()
+        read_until(source, lambda status: status.lost >= 100)
+        assert "connection refused" in source.status.problem
+        assert source.status.lost == pytest.approx(500 * source.status.lost_seconds, abs=1)
+        assert len([e for e in source.take_events() if "no connection" in e.text]) == 1
     impatient = source_of(peer, patience=60.0)
     threading.Timer(0.3, impatient.close).start()  # ends the wait
     with pytest.raises(ControllerError, match="refused"):
         impatient.__enter__()
-
-
-def test_an_outage_is_counted_while_it_lasts_and_its_problem_reported_once(peer):
-    with entered(peer) as source:
-        status = source.status
-        assert (status.problem, status.lost, status.lost_seconds, status.outage) == (None, 0, 0, 0)
-        peer.refuse()
-        peer.disconnect()
-        read_until(source, lambda status: status.lost >= 400)
-        status = source.status
-        assert "connection refused" in status.problem
-        assert status.lost == pytest.approx(500 * status.lost_seconds, abs=1)
-        assert len([e for e in source.take_events() if "no connection" in e.text]) == 1
-        peer.listen_again()
-        assert ticks_of(again(peer, source, range(900, 910))) == list(range(900, 910))
-        status = source.status
-        assert (status.problem, status.lost, status.outage) == (None, 890, 0.0)
-        assert source.take_events()[-1].text == "connected again"
 
 
 def test_packets_in_front_of_garbage_are_kept(peer):

@@ -120,14 +120,11 @@ def test_a_consumer_that_lags_has_a_gap(monkeypatch):
 
 
 def test_what_came_late_is_taken_in_parts_or_counted_as_missed():
-    most = 30
-    random = np.random.default_rng(3)
-    times = 7.0 + 0.002 * np.arange(5000, dtype=np.float64)
-    rate = 50.0
-    decimator, start = Decimator(rate), 0
+    random, rate, start = np.random.default_rng(3), 50.0, 0
+    times, decimator = 7.0 + 0.002 * np.arange(5000, dtype=np.float64), Decimator(rate)
     published = missed = 0
     while start < len(times):
-        size = max(round(0.5 / rate * 1000.0), 1) * int(random.integers(1, most + 1))
+        size = 10 * int(random.integers(1, 31))
         batch = times[start : start + size]
         parts, left_out = decimator.parts(batch)
         assert np.concatenate([batch[part] for part in parts]).tolist() == batch.tolist()

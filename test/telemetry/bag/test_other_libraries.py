@@ -8,23 +8,18 @@ import numpy as np
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from numpy.typing import NDArray
-from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.message_encoder import (
     DYNAMIC_JOINT_STATE,
-    FLOAT64,
-    BagTopic,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
-from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import FIELDS, column_names
-from ur_energy_model.telemetry.samples import Event, Telemetry
+from ur_energy_model.telemetry.samples import Telemetry
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 for _name, _definition in {
@@ -33,18 +28,12 @@ for _name, _definition in {
     "control_msgs/InterfaceValue[] interface_values\n",
 }.items():
     STORE.register(get_types_from_msg(_definition, _name))
-POWER = BagTopic("/cell1/energy/total/power", FLOAT64)
 SMALL = ("actual_q", "payload")
 
 
 def stamps_of(telemetry: Telemetry) -> NDArray[np.int64]:
     assert telemetry.stamp is not None
     return telemetry.stamp
-
-
-def by_mcap(file, **options):
-    with file.open("rb") as stream:
-        return list(make_reader(stream, validate_crcs=True).iter_messages(**options))
 
 
 def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
@@ -101,36 +90,3 @@ def test_bags_of_another_writer_are_read(tmp_path):
             message = types[kind](header, ["robot", *JOINT_NAMES[::-1]], interfaces)
             writer.write(connection, stamp, STORE.serialize_cdr(message, kind))
     assert_same_samples(read_bag(tmp_path / "foreign"), telemetry)
-
-
-def number(topic, stamp, value):
-    message = STORE.types["std_msgs/msg/Float64"](data=value)
-    data = STORE.serialize_cdr(message, "std_msgs/msg/Float64")
-    return Messages.single(topic, int(stamp), bytes(data))
-
-
-def test_a_file_without_index_is_in_the_order_of_log_times(tmp_path):
-    """As a killed logger leaves it: other readers refuse any other order."""
-    telemetry = make_telemetry(3000, fields=SMALL)
-    bag = BagWriter(tmp_path / "bag", telemetry.info, SMALL)
-    shift = 25  # samples, 50 ms
-    for start in range(0, len(telemetry), 25):
-        bag.write(telemetry.cut(slice(start, start + 25)))
-        for i in range(max(start - shift, 0), min(start - shift + 25, 3000), 10):
-            bag.write_messages(number(POWER, stamps_of(telemetry)[i], float(i)))
-        if start % 250 == 0:
-            bag.flush()
-        if start == 1500:
-            bag.write_event(Event(int(stamps_of(telemetry)[start]), "mark", "here"))
-    bag.abandon()
-    bag.write_metadata()
-    with AnyReader([bag.path]) as reader:
-        times = [stamp for _, stamp, _ in reader.messages()]
-    assert times == sorted(times)
-    messages = by_mcap(bag.path / "bag_0.mcap", log_time_order=False)
-    assert [message.log_time for _, _, message in messages] == times
-    given = [m for _, channel, m in messages if channel.topic == POWER.name]
-    given = given[50:]  # until then nothing has waited for them
-    values = [int(STORE.deserialize_cdr(m.data, FLOAT64.name).data) for m in given]
-    assert len(values) > 200
-    assert [m.log_time for m in given] == stamps_of(telemetry)[values].tolist()
