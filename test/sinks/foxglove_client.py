@@ -35,23 +35,16 @@ class Received:
 
 
 class FoxgloveClient:
-    """A connection.
-
-    Attributes:
-        server: what the server says about itself.
-        channels: advertised so far, by topic.
-    """
+    """A connection; `channels` are those advertised so far, by topic."""
 
     def __init__(self, port: int) -> None:
-        self.server: dict[str, Any] = {}
         self.channels: dict[str, dict[str, Any]] = {}
         self._topics: dict[int, str] = {}
         self._messages: list[Received] = []
         self._socket = websocket.create_connection(
             f"ws://127.0.0.1:{port}", timeout=TIMEOUT, subprotocols=SUBPROTOCOLS
         )
-        while not self.server:
-            self._take()
+        self._take()
 
     def advertised(self, topic: str) -> dict[str, Any]:
         """Wait until a topic is advertised."""
@@ -61,12 +54,10 @@ class FoxgloveClient:
 
     def subscribe(self, *topics: str) -> None:
         """Subscribe, once the topics are advertised."""
-        wanted = []
-        for topic in topics:
-            channel = self.advertised(topic)["id"]
-            self._topics[channel] = topic
-            wanted.append({"id": channel, "channelId": channel})
-        self._socket.send(json.dumps({"op": "subscribe", "subscriptions": wanted}))
+        wanted = {self.advertised(topic)["id"]: topic for topic in topics}
+        self._topics |= wanted
+        asked = [{"id": each, "channelId": each} for each in wanted]
+        self._socket.send(json.dumps({"op": "subscribe", "subscriptions": asked}))
 
     def message(self) -> Received:
         """The next message."""
@@ -76,10 +67,9 @@ class FoxgloveClient:
 
     def until_time(self, time: int) -> Received:
         """The first message of this time [ns]; others before it are left out."""
-        while True:
-            message = self.message()
-            if message.time == time:
-                return message
+        while (message := self.message()).time != time:
+            pass
+        return message
 
     def close(self) -> None:
         """Say goodbye and disconnect."""
@@ -99,9 +89,7 @@ class FoxgloveClient:
         if not data:
             raise ConnectionError("the server has closed the connection")
         message = json.loads(data)
-        if message["op"] == "serverInfo":
-            self.server = message
-        elif message["op"] == "advertise":
+        if message["op"] == "advertise":
             self.channels |= {channel["topic"]: channel for channel in message["channels"]}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,9 +63,8 @@ def named(info: RecordingInfo) -> tuple[EnergyModel, str]:
     return known_model(), "model.yaml"
 
 
-def live_arm(source: Played, options: LiveOptions | None = None) -> LiveArm:
-    trigger = LiveOptions(cycle_trigger="program")
-    return LiveArm("script", lambda: source, named, trigger if options is None else options)
+def live_arm(source: Played) -> LiveArm:
+    return LiveArm("script", lambda: source, named, LiveOptions(cycle_trigger="program"))
 
 
 def run(arm: LiveArm, *sinks: Kept, rate: float = 10.0) -> None:
@@ -137,25 +135,3 @@ def test_the_arm_is_that_of_the_model_and_may_become_known_later(
     failure = run_with("ur10e").reader.failure
     assert isinstance(failure, WrongRobotError)
     assert "10.0.0.7: is a ur10e, but the model is of a ur5e" in str(failure)
-
-
-def test_counters_continue_in_the_state_file(tmp_path: Path) -> None:
-    options = LiveOptions(state_file=tmp_path / "state.json")
-    energies = []
-    for start in (100.0, 200.0):
-        arm = live_arm(Played(packets(motion(1.0, start=start), 10)), options)
-        with closing(arm):
-            run(arm)
-            reading = arm.state("x").reading
-            assert reading is not None
-            arm.save()
-            energies.append(reading.numbers()["energy/total/energy"])
-    assert energies[1] == pytest.approx(2 * energies[0], rel=0.02)
-
-
-def test_without_samples_the_state_says_why() -> None:
-    arm = LiveArm("script", lambda: Played(iter(())), named, LiveOptions())
-    state = arm.state("x")
-    assert state.reading is None
-    assert state.silence == "no answer yet"
-    assert state.problems == ("no samples from script: no answer yet",)

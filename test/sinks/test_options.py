@@ -13,53 +13,30 @@ from ur_energy_model.sinks.credentials import ENVIRONMENT, Credentials, read_cre
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", Address("127.0.0.1", 8765)),
-        (":9000", Address("127.0.0.1", 9000)),
-        ("127.0.0.5", Address("127.0.0.5", 8765)),
-        ("127.0.0.5:0", Address("127.0.0.5", 0)),
-        ("localhost:80", Address("localhost", 80)),
-        ("[::1]:80", Address("::1", 80)),
-        ("[::1]", Address("::1", 8765)),
-        ("0.0.0.0:1", None),
-        ("127.0.0.1:x", None),
-        ("127.0.0.1:70000", None),
-        ("host.example:1", None),
-        ("1.2.3:4", None),
-    ],
-)
-def test_addresses(text: str, expected: Address | None) -> None:
-    if expected is not None:
+def test_addresses() -> None:
+    for text, expected in {
+        "": Address("127.0.0.1", 8765),
+        ":9000": Address("127.0.0.1", 9000),
+        "localhost:80": Address("localhost", 80),
+        "[::1]": Address("::1", 8765),
+    }.items():
         found = server_address("foxglove", text, SinkOptions())
         assert (found, found.is_loopback) == (expected, True)
-        return
-    with pytest.raises(InputError):
-        server_address("foxglove", text, SinkOptions())
     allowed = SinkOptions(allow_network=True)
-    if text == "0.0.0.0:1":
-        assert str(server_address("foxglove", text, allowed)) == text
-    else:
+    assert str(server_address("foxglove", "0.0.0.0:1", allowed)) == "0.0.0.0:1"
+    with pytest.raises(InputError):
+        server_address("foxglove", "0.0.0.0:1", SinkOptions())
+    for text in ("127.0.0.1:x", "127.0.0.1:70000", "host.example:1", "1.2.3:4"):
         with pytest.raises(InputError):
             server_address("foxglove", text, allowed)
-
-
-FILE = """
-mqtt:
-  username: arm
-  password: secret
-  ca: ca.pem
-opcua:
-  users:
-    plc: other secret
-"""
 
 
 def test_file_before_environment(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("x")
     file = tmp_path / "credentials.yaml"
-    file.write_text(FILE)
+    file.write_text(
+        "{mqtt: {username: arm, password: secret, ca: ca.pem}, opcua: {users: {plc: other secret}}}"
+    )
     variables = {
         ENVIRONMENT["username"]: "ignored",
         ENVIRONMENT["key"]: str(tmp_path / "ca.pem"),
@@ -78,9 +55,7 @@ def test_file_before_environment(tmp_path: Path) -> None:
     ("text", "variables", "message"),
     [
         ("mqtt: {usrname: x}", {}, "did you mean|usrname"),
-        ("mqtt: {ca: missing.pem}", {}, "is not a file"),
         ("opcua: {certificate: c.yaml}", {}, "belong together"),
-        ("mqtt: {password: x}", {}, "has no username"),
         ("", {"UR_ENERGY_MQTT_CA": "/none"}, "UR_ENERGY_MQTT_CA"),
     ],
 )
