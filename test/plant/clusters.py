@@ -62,7 +62,6 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
 
 def wait_for(path: Path) -> None:
-    """Wait until there is a file that is not empty."""
     deadline = time.monotonic() + PATIENCE
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline, f"{path} did not appear"
@@ -82,7 +81,6 @@ def process(bag: Path) -> tuple[int, str | None]:
 
 
 def added(bag: Path, number: int) -> int:
-    """A number given for the bag and the length of its name."""
     return number + len(bag.name)
 
 
@@ -94,7 +92,6 @@ def deadly(bag: Path) -> str:
 
 
 def first_try_waits(bag: Path) -> str:
-    """Tell the process id and wait for the end; any later try returns at once."""
     if bag.name == "slow":
         try:
             with (bag / "pid").open("x") as file:
@@ -106,7 +103,6 @@ def first_try_waits(bag: Path) -> str:
 
 
 def meets_the_others(bag: Path) -> int:
-    """Process that works on the bag, while others work on all bags beside it."""
     (bag / "pid").write_text(str(os.getpid()))
     for other in bag.parent.iterdir():
         wait_for(other / "pid")

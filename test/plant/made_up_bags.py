@@ -63,17 +63,14 @@ class Session:
 
 
 def work_for(store: Path | str, **options: object) -> BagWork:
-    """Work that adds bags of the known arm to a store."""
     return BagWork(str(store), MODEL, "known", **options)  # type: ignore[arg-type]
 
 
 def add(store: Path | str, *bags: Path, **options: object) -> Added:
-    """Add bags of the known arm in this process."""
     return add_bags(work_for(store, **options), bags)
 
 
 def estimated(bag: Path) -> EnergySummary:
-    """What `ur_energy estimate` says about a bag of the known arm."""
     return estimate_energy(MODEL, bag)
 
 
@@ -102,10 +99,8 @@ def files_of(store: Path, table: str = "seconds") -> list[Path]:
 
 
 def file_count(store: Path) -> int:
-    """Number of files in a store, in which folders may vanish meanwhile."""
     return sum(len(files) for _, _, files in os.walk(store))
 
 
 def total(store: Path, column: str = "total_energy") -> float:
-    """Sum of a column of `seconds`."""
     return float(np.sum([row[column] for row in rows(store)]))

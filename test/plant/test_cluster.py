@@ -27,7 +27,7 @@ BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]
 
 def test_a_cluster_until_its_end(tmp_path: Path) -> None:
     """Results are those of one process; workers die, one after the other, then the scheduler."""
-    bags = [tmp_path / "bags" / name for name in ("slow", "b", "c", "d")]
+    bags = [tmp_path / "bags" / name for name in ("slow", "b", "c")]
     both = [tmp_path / "both" / name for name in ("a", "b")]
     for bag in (*bags, *both):
         bag.mkdir(parents=True)
@@ -67,8 +67,8 @@ def test_a_cluster_until_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("{free}", "no scheduler answers"),
-        *((each, "not the address") for each in ("", "tcp://here", "tcp://a:b", "ftp://a:1")),
+        ("tcp://127.0.0.1:{}", "no scheduler answers"),
+        ("tcp://a:b", "not the address"),
         ("tls://127.0.0.1:8786", "needs certificates"),
     ],
 )
@@ -78,11 +78,8 @@ def test_addresses_that_cannot_be_used(
     monkeypatch.setattr(clusters, "CONNECT", 0.3)
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        address = address.format(free=f"tcp://127.0.0.1:{held.getsockname()[1]}")
-        with pytest.raises(ClusterError, match=words) as caught:
-            running_cluster(address).__enter__()
-    assert caught.value.source == address
-    assert "\n" not in str(caught.value)
+        with pytest.raises(ClusterError, match=words):
+            running_cluster(address.format(held.getsockname()[1])).__enter__()
 
 
 def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,36 +139,28 @@ def test_an_error_ends_workers_of_this_machine_at_once(tmp_path: Path) -> None:
 
 
 def test_what_a_worker_cannot_do() -> None:
-    def reason(bag: str, *, exists: bool = False, version: str = __version__) -> str:
-        path = Path(bag)
-        result = run_task(works.size, path, (), (path.absolute(), exists, version))
-        assert (result.bag, result.value) == (path, None)
-        return result.reason or ""
-
-    missing = reason("/nowhere/bag", exists=True)
-    assert missing.startswith("/nowhere/bag: is not on ")
+    path = Path("/nowhere/bag")
+    missing = run_task(works.size, path, (), (path, True, __version__)).reason or ""
+    assert missing.startswith(f"{path}: is not on ")
     assert socket.gethostname() in missing
-    assert "install the same" in reason("/nowhere/bag", version="0.0.1")
-    assert reason("bad") == "bad: is damaged"  # named as given
+    assert "install the same" in (run_task(works.size, path, (), (path, False, "0")).reason or "")
 
 
 def test_the_size_of_the_bags_determines_the_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def large(count: int, size: int) -> list[Path]:
-        bags = [tmp_path / f"{size}" / str(number) for number in range(count)]
-        for bag in bags:
+    def bags(count: int, size: int) -> list[Path]:
+        made = [tmp_path / str(size) / str(number) for number in range(count)]
+        for bag in made:
             bag.mkdir(parents=True, exist_ok=True)
             (bag / "data.mcap").touch()
             os.truncate(bag / "data.mcap", size)
-        return bags
+        return made
 
     for count, size, workers in ((5, 1000, None), (2, 1000, 1), (1, 10**9, 4)):
-        with bag_work(large(count, size), workers=workers) as each:
+        with bag_work(bags(count, size), workers=workers) as each:
             assert each is in_this_process
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    bags = [*large(4, 10**9), tmp_path / "missing"]
-    assert clusters._suggested(bags) == 8
-    assert clusters._suggested(bags[:1]) == 1
+    assert clusters._suggested([*bags(4, 10**9), tmp_path / "missing"]) == 8
     with pytest.raises(InputError, match="leave one out"):
-        bag_work(bags, "tcp://127.0.0.1:8786", 2).__enter__()
+        bag_work(bags(1, 10**9), "tcp://127.0.0.1:8786", 2).__enter__()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from test.plant.made_up_bags import (
     rows,
     total,
 )
+from test.sinks.peers import until
 from test.small_disk import small_disk
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.plant import live_history as live_hours
@@ -41,7 +40,6 @@ def live(store: Path, period: float = 1e3) -> LiveHistory:
 
 
 def estimator(history: LiveHistory, trigger: str = "program") -> LiveEstimator:
-    """An estimator that writes its history."""
     made: list[LiveEstimator] = []
 
     def on_powers(table: object, cycles: object) -> None:
@@ -63,7 +61,6 @@ def feed(target: LiveEstimator, telemetry: Telemetry, size: int = 25) -> None:
 
 
 def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveEstimator:
-    """An estimator that has written the history of samples."""
     history = live(store)
     source = estimator(history, trigger)
     for each in telemetry:
@@ -74,11 +71,10 @@ def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveE
     return source
 
 
-@pytest.mark.parametrize("rate", [5.0, 125.0])
-def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, rate: float) -> None:
+def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -> None:
     """Of a bag, of the live writer and of the estimator: the same, with their program."""
     cycle = pick_and_place(short=0.3, wait=1.0)
-    made = recorded(cycle, 5.3 * cycle.duration, rate)
+    made = recorded(cycle, 5.3 * cycle.duration, 5.0)
     qd = made["actual_qd"]
     columns = {**made.columns, "actual_current": 1.0 + qd, "safety_mode": np.ones(len(made))}
     stamp = NOON + np.round(made.time * 1e9).astype(np.int64)
@@ -100,17 +96,8 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path, r
     assert {each.program for each in shown} == {"palletize"}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition, for a time that a busy machine may need."""
-    end = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-@pytest.mark.parametrize("shift", [0.0, -5.0])
-def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
-    session = Session(moving=6.0, still=5.0, shift=shift, cycle=2.0)
+def test_it_equals_the_history_of_the_bag(tmp_path: Path) -> None:
+    session = Session(moving=6.0, still=5.0, shift=-5.0, cycle=2.0)
     bag = session.bag(tmp_path / "bag")
     lived(tmp_path / "live", session.telemetry())
     add(tmp_path / "bags", bag, cycle_trigger="program")
@@ -128,14 +115,14 @@ def test_it_equals_the_history_of_the_bag(tmp_path: Path, shift: float) -> None:
 def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     tmp_path: Path,
 ) -> None:
-    session = Session(at=NOON + HOUR - 65 * 10**9, moving=125.0, still=25.0)
+    session = Session(at=NOON + HOUR - 5 * 10**9, moving=72.0, still=20.0)
     telemetry, store = session.telemetry(), tmp_path / "live"
     history = live(store, period=0.05)
     source = estimator(history)
-    feed(source, telemetry.cut(slice(0, 45_000)), 500)
+    feed(source, telemetry.cut(slice(0, 36_000)), 500)
     source.save()
-    until(lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 80.0)
-    feed(source, telemetry.cut(slice(45_000, None)), 500)
+    until(lambda: len(rows(store, "health")) >= 1 and total(store, "accounted") > 60.0)
+    feed(source, telemetry.cut(slice(36_000, None)), 500)
     source.close()
     history.close()
     assert history.problem is None
@@ -145,15 +132,14 @@ def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     assert len(files_of(store)) == len(files_of(store, "joint_seconds")) == 2
     assert len({row["source"] for row in rows(store)}) == 1
     mine, its = rows(store, "health"), rows(tmp_path / "bags", "health")
-    begins = ["12:58:00", "12:59:00", "13:00:00", "13:01:00"]
-    assert [f"{row['minute']:%H:%M:%S}" for row in its] == begins
+    assert [f"{row['minute']:%H:%M:%S}" for row in its] == ["12:59:00", "13:00:00", "13:01:00"]
     for one, other in zip(mine, its, strict=True):
         assert (one["arm"], one["minute"]) == (SERIAL, other["minute"])
         for name in ("joint_moving", "joint_friction", "joint_torque_constant"):
             assert one[name] == pytest.approx(other[name], rel=1e-9, nan_ok=True)
     for found in (mine, its):
-        assert [row["standby"] is None for row in found] == [True, True, True, False]
-        assert found[3]["standby"] == pytest.approx(25.0)
+        assert [row["standby"] is None for row in found] == [True, True, False]
+        assert found[2]["standby"] == pytest.approx(25.0)
 
 
 def test_time_of_a_bag_and_of_a_live_writer_counts_once(tmp_path: Path) -> None:
@@ -193,34 +179,21 @@ def test_time_that_another_process_adds_meanwhile_is_left_out(
 
 
 def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+    """Samples without host time are taken as of now."""
+    begun, store = time.time(), tmp_path / "store"
     history = live(store)
     source = estimator(history)
     feed(source, Session().telemetry())
     source.use_model(known_model(standby=26.0))
     history.use_model("other")
     feed(source, Session(at=NOON + HOUR, serial=SERIAL).telemetry())
-    feed(source, Session(at=NOON + 2 * HOUR, serial="b").telemetry())
+    feed(source, Session(at=None, serial="b").telemetry())
     source.close()
     history.close()
     found = {(row["arm"], row["model"]) for row in rows(store)}
     assert found == {(SERIAL, "known"), (SERIAL, "other"), ("b", "other")}
-
-
-def test_files_of_a_live_writer_that_are_lost_copied_or_replaced_are_said(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    lived(store, *(Session(at=NOON + hour * HOUR).telemetry() for hour in range(3)))
-    assert HistoryStore(store).holdings().warnings == ()
-    files = files_of(store)
-    copy = files[0].with_name(f"{files[0].stem}0.parquet")
-    shutil.copy(files[0], copy)
-    shutil.copy(files[0], files[1])
-    files[2].unlink()
-    found = HistoryStore(store).holdings()
-    assert [file.path for file in found.files["seconds"]] == [str(files[0].relative_to(store))]
-    assert len(found.warnings) == 3
-    for path in (copy, *files[1:]):
-        assert any(path.name in line for line in found.warnings)
+    of_b = [row["second"].timestamp() for row in rows(store) if row["arm"] == "b"]
+    assert abs(of_b[0] - begun) < 60
 
 
 def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
@@ -264,9 +237,3 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
     assert source.samples > 3000
     release.set()
     history.close()
-
-
-def test_without_host_time_samples_are_taken_as_of_now(tmp_path: Path) -> None:
-    now = time.time()
-    lived(tmp_path, Session(at=None).telemetry())
-    assert abs(rows(tmp_path)[0]["second"].timestamp() - now) < 60
