@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from test.small_disk import small_disk
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
-from ur_energy_model.plant.schema import TABLES
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import summarise
@@ -61,24 +60,6 @@ def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, st
         assert shift or seconds > 0.1
     if shift > 0.0:  # no second gets the correction of others: model and bus agree in each
         assert max(abs(row["residual_energy"]) for row in found) < 0.6
-
-
-def test_rows_state_what_the_arm_did(tmp_path: Path) -> None:
-    bag = Session(moving=4.0, still=3.0).bag(tmp_path / "bag")
-    (record,) = add(tmp_path / "store", bag).records
-    found = rows(tmp_path / "store")
-    begin = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
-    assert [row["second"] for row in found] == [begin + timedelta(seconds=k) for k in range(8)]
-    assert set(found[0]) == {column.name for column in TABLES["seconds"]} | {"arm", "day"}
-    for row in found:
-        keys = [row[name] for name in ("arm", "day", "robot", "source", "model")]
-        assert keys == ["20235512345", "2026-05-04", "ur5e", record.source, "known"]
-        assert row["joint_temperature"] == pytest.approx([30.0] * 6)
-        assert (row["speed_scaling"], row["joints"][2]) == (1.0, "elbow_joint")
-    assert found[1]["moving_time"] == found[5]["standstill_time"] == pytest.approx(1.0)
-    assert [row["samples"] for row in found[:-1]] == [500] * 7
-    assert record.rows == {"seconds": 8, "cycles": 0, "health": 1}
-    assert (record.start, record.host_time) == (NOON, True)
 
 
 def test_bags_are_added_once_in_any_order_and_without_those_that_fail(tmp_path: Path) -> None:
@@ -151,22 +132,6 @@ def test_other_arms_and_unknown_times_do_not_overlap(tmp_path: Path) -> None:
     assert sum(record.left_out for record in added.records) == 0.0
     assert [record.host_time for record in added.records].count(False) == 2
     assert total(tmp_path / "store") == pytest.approx(sum(estimated(b).supply for b in bags))
-
-
-def test_a_program_that_runs_over_and_over(tmp_path: Path) -> None:
-    bag = Session(moving=6.0, still=0.0, cycle=2.0).bag(tmp_path / "bag")
-    add(tmp_path / "store", bag)
-    cycles = rows(tmp_path / "store", "cycles")
-    assert [cycle["number"] for cycle in cycles] == [1, 2]
-    begin = datetime(2026, 5, 4, 12, 0, 0, 400_000, tzinfo=timezone.utc)
-    for k, cycle in enumerate(cycles):
-        late = cycle["start"] - begin - timedelta(seconds=2 * k)
-        assert abs(late.total_seconds()) < 0.003
-        assert cycle["duration"] == cycle["motion_time"] == pytest.approx(2.0, abs=0.003)
-        assert cycle["energy_low"] < cycle["total_energy"] < cycle["energy_high"]
-        assert cycle["bus_energy"] == pytest.approx(cycle["total_energy"], rel=0.01)
-    add(tmp_path / "none", bag, cycle_trigger="none")
-    assert rows(tmp_path / "none", "cycles") == []
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

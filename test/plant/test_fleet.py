@@ -56,19 +56,6 @@ def test_intervals_hold(arms: int, between: float, own: float) -> None:
     assert np.mean(covered) > 0.9
 
 
-@pytest.mark.parametrize(
-    ("between", "own", "spread", "deviation"),
-    [(0.0, 0.0, (0.0, 0.005), (0.0, 0.03)), (0.1, 0.05, (0.06, 0.16), (0.08, 0.3))],
-)
-def test_arms_inform_each_other_as_far_as_they_are_alike(
-    between: float, own: float, spread: tuple[float, float], deviation: tuple[float, float]
-) -> None:
-    found = [predicted(seed, 10, between, own)[1] for seed in range(20)]
-    assert spread[0] <= np.median([each.spread for each in found]) <= spread[1]
-    mean = np.mean([np.sqrt(each.covariance[0, 0]) for each in found])
-    assert deviation[0] < mean < deviation[1]
-
-
 def test_one_arm_arms_that_differ_as_wholes_and_one_that_is_left_out() -> None:
     _, found = predicted(1, 1, 0.0, 0.0, std=0.005)
     assert np.sqrt(found.covariance[0, 0]) > 0.05  # one arm is not trusted with all others

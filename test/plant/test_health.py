@@ -292,16 +292,3 @@ def test_a_change_in_words(
     assert (change.joint is None) == (what == "standby power")
     assert change.since.year == 2026
     assert change.interval[0] < size < change.interval[1]
-
-
-def test_levels_of_each_day() -> None:
-    found = health("7", 7304, 30)
-    expected = ["friction"] * 6 + ["torque constant"] * 6 + ["standby power"]
-    assert [level["what"] for level in found.levels] == expected
-    level = found.levels[0]
-    assert (level["joint"], level["unit"]) == (JOINTS[0], "N m")
-    days = [day["day"] for day in level["days"]]
-    assert days == sorted(days)
-    assert len(days) in (22, 23)  # evening work runs past midnight
-    for each in (level, *level["days"]):
-        assert 8.0 < each["interval"][0] < each["value"] < each["interval"][1] < 16.0

@@ -70,13 +70,6 @@ def test_calendar_is_that_of_the_time_zone(plant: Path, key: str, every: str, zo
     assert begins == [str(value)[: len(begins[0])] for value in expected[key].to_list()]
 
 
-def test_shift_over_midnight_belongs_to_the_day_it_begins(plant: Path) -> None:
-    found = ask(plant, "shift", period=BERLIN).rows
-    assert [row["shift"] for row in found] == [f"2026-05-0{day} 22:00" for day in (4, 5)]
-    early = ask(plant, "shift").rows  # UTC: an hour before and two after 22:00
-    assert [row["shift"][11:] for row in early] == ["14:00", "22:00"] * 2
-
-
 def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
     found = ask(plant, "arm", "joint")
     total = {row["arm"]: row["energy"] for row in ask(plant, "arm").rows}
