@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from test.cli.conftest import Capture, answer
 from test.papers.ready_stage import ReadyStage
-from ur_energy_model.errors import InputError
 from ur_energy_model.papers.page import (
     MARKDOWN,
     UNPLACED,
     StageResult,
     markdown,
-    prepare,
     run_papers,
     run_stages,
     side_by_side,
 )
 from ur_energy_model.papers.protocol import Paper, PublishedItem, papers
-from ur_energy_model.papers.stages import PROTOCOLS, STAGES
 
-NUMBERED = {"s0": ("Table", 8, "Fig.", 15), "s1": ("Table", 0, "Fig.", 4),
-            "s2": ("Table", 2, "Fig.", 5), "s4": ("Table", 9, "Fig.", 18)}  # fmt: skip
-"""Numbered tables and figures of the sources; the slides of s3 have no numbers."""
 PAPER = Paper(
     "s1",
     "A paper",
@@ -38,17 +29,6 @@ PAPER = Paper(
 
 def stages(*names: str) -> tuple[ReadyStage, ...]:
     return tuple(ReadyStage(name, "s1", "ur5") for name in names)
-
-
-def test_every_numbered_table_and_figure_is_listed_once() -> None:
-    assert [paper.key for paper in papers()] == sorted(PROTOCOLS)
-    assert {stage.protocol for stage in STAGES} == set(PROTOCOLS)
-    for paper in papers():
-        places = Counter(item.place for item in paper.items)
-        assert max(places.values()) == 1
-        table, tables, figure, figures = NUMBERED.get(paper.key, ("Table", 0, "Fig.", 0))
-        assert sum(place.startswith(table) for place in places) == tables
-        assert sum(place.startswith(figure) for place in places) == figures
 
 
 def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> None:
@@ -87,18 +67,6 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
     for text in ("agrees; another arm", "outside \\| of it", "![a curve](kept/pictures/a.png)",
                  "A photograph.", "mind this"):  # fmt: skip
         assert text in page
-
-
-def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
-    settings = {"seed": 3, "quick": False}
-    for _ in range(2):
-        prepare(tmp_path / "out", settings)
-    for other in ({"seed": 4, "quick": False}, {"seed": 3, "quick": True}):
-        with pytest.raises(InputError, match="other settings"):
-            prepare(tmp_path / "out", other)
-    (tmp_path / "mine").write_text("x")
-    with pytest.raises(InputError, match="was not begun"):
-        prepare(tmp_path, settings)
 
 
 def test_a_protocol_on_a_simulated_arm_and_its_page(tmp_path: Path, capsys: Capture) -> None:
