@@ -7,10 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -96,16 +95,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "FIRST_PAUSE", 0.05)
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "subprocess", IN_THREADS)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> StateStore:
-    return StateStore(tmp_path / "state.json")
-
-
 def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes() -> None:
     learning = Learning()
     learning.begin()
@@ -118,9 +107,13 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
     assert learning.pid is not None
     assert os.getpriority(os.PRIO_PROCESS, learning.pid) > 0
     assert "rclpy" not in Path(f"/proc/{learning.pid}/maps").read_text()
-    for number, (order, reason) in enumerate(
-        [(RAISE, "the samples said so"), (DIE, "exit code 7")], 1
-    ):
+    learning.offer(batch(NOTICE))
+    learning.wait(lambda: update.changes)
+    before = learning.learned_minutes
+    learning.offer(batch(serial=None))  # of the same arm
+    learning.wait(lambda: learning.learned_minutes > before)
+    assert [change.words for change in update.changes] == ["standby +3 W"]
+    for number, (order, reason) in enumerate(((RAISE, "samples said so"), (DIE, "code 7")), 1):
         first = learning.pid
         learning.offer(batch(order))
         learning.wait(lambda number=number: learning.failures == number)  # type: ignore[misc]
@@ -139,21 +132,11 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
     learning.stop()
 
 
-@pytest.mark.usefixtures("threads")
-def test_a_change_is_reported_once_and_samples_without_serial_are_of_the_same_arm() -> None:
-    learning = Learning()
-    learning.begin()
-    learning.offer(batch(NOTICE))
-    learning.wait(lambda: learning.seen.changes)
-    before = learning.learned_minutes
-    learning.offer(batch(serial=None))
-    learning.wait(lambda: learning.learned_minutes > before)
-    assert [change.words for change in learning.seen.changes] == ["standby +3 W"]
-    learning.stop()
-
-
-@pytest.mark.usefixtures("threads")
-def test_each_arm_is_learned_apart_also_over_restarts(store: StateStore, tmp_path: Path) -> None:
+def test_each_arm_is_learned_apart_also_over_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "subprocess", IN_THREADS)
+    store = StateStore(tmp_path / "state.json")
     learning = Learning(store)
     learning.begin()
     learning.learn()
@@ -165,10 +148,8 @@ def test_each_arm_is_learned_apart_also_over_restarts(store: StateStore, tmp_pat
     learned = learning.seen.model
     assert learned is not None
     learning.stop()
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "state.json.learning-A1",
-        "state.json.learning-B2",
-    }
+    states = sorted(path.name for path in tmp_path.iterdir())
+    assert states == ["state.json.learning-A1", "state.json.learning-B2"]
     again = Learning(store)
     again.offer(batch())
     again.wait(lambda: again.version == 1)
@@ -190,17 +171,13 @@ def test_each_arm_is_learned_apart_also_over_restarts(store: StateStore, tmp_pat
     assert "continues another model" in other.seen.troubles[0]
     assert other.version == 0
     other.stop()
-
-
-@pytest.mark.usefixtures("threads")
-def test_a_damaged_state_is_kept_aside(store: StateStore) -> None:
     path = store.path("A1")
     path.write_bytes(b'{"schema": 1, "sha256": "0", "serial": null}\nx')
-    learning = Learning(store)
-    learning.begin()
-    assert "is damaged" in learning.seen.troubles[0]
+    damaged = Learning(store)
+    damaged.begin()
+    assert "is damaged" in damaged.seen.troubles[0]
     assert path.with_name(f"{path.name}.unreadable").exists()
-    learning.stop()
+    damaged.stop()
 
 
 _PARENT = """
@@ -231,37 +208,15 @@ def test_the_process_ends_with_its_parent() -> None:
         time.sleep(0.05)
 
 
-def reports(*orders: object, busy: float = 0.0) -> Iterator[Any]:
-    """What a worker sends until it finishes, after some seconds of computing."""
+def test_samples_beyond_the_budget_are_left_out_and_counted() -> None:
     used, (ours, theirs) = iter([0.0]), Pipe()
     with ours, theirs:
-        loop = Worker(theirs, FakeLearner, lambda: next(used, busy))
-        for order in (*orders, None):
+        loop = Worker(theirs, FakeLearner, lambda: next(used, 3.0 * CPU_RESERVE))
+        begin = BeginLearning(1, ROBOT, MODEL, b"no state")
+        for order in (begin, batch(samples=7), batch(samples=5), None):
             ours.send(order)
         loop.run()
-        while ours.poll():
-            yield ours.recv()
-
-
-def begin(run: int = 1, state: bytes | None = None) -> BeginLearning:
-    return BeginLearning(run, ROBOT, MODEL, state)
-
-
-def test_samples_beyond_the_budget_are_left_out_and_counted() -> None:
-    *found, state = reports(begin(), batch(samples=7), batch(samples=5), busy=3.0 * CPU_RESERVE)
+        trouble, *found, state = [ours.recv() for _ in iter(ours.poll, False)]
+    assert "begins anew" in trouble
     assert [each.left_out for each in found if isinstance(each, Progress)][-1] == 12
     assert b'"samples": 0' in state[1]
-
-
-def test_the_state_of_the_arm_before_is_sent_when_another_one_comes() -> None:
-    found = reports(batch(), begin(1), batch(samples=4), begin(2), batch(samples=6))
-    states = [each for each in found if isinstance(each, tuple)]
-    assert [(run, content[:13]) for run, content in states] == [
-        (1, b'{"samples": 4'), (2, b'{"samples": 6')
-    ]  # fmt: skip
-
-
-def test_a_state_that_cannot_be_used_is_reported_and_learning_begins_anew() -> None:
-    trouble, *others = reports(begin(1, b"no state"), batch())
-    assert "begins anew" in trouble
-    assert any(isinstance(each, Progress) for each in others)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from test.learning.made_up_motion import N, generic, motion
-from ur_energy_model.learning.minute import WINDOW, Minute, MinuteMeter, StandbyMinutes, Windows
+from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
@@ -46,43 +45,6 @@ def test_a_tilted_base_is_not_taken_for_a_payload():
     angle = float(np.linalg.norm(tilt.setup[1:] - level.setup[1:]))
     assert abs(math.degrees(angle) - 4.0) < 0.5
     assert abs(tilt.setup[0] - level.setup[0]) < 0.15
-
-
-def test_batches_do_not_matter():
-    whole = motion(130.0, friction=FRICTION)
-    parts = [whole.cut(slice(k, k + 700)) for k in range(0, len(whole), 700)]
-    for one, other in zip(minutes(whole), minutes(*parts), strict=True):
-        np.testing.assert_allclose(one.level, other.level, atol=5e-3)
-        np.testing.assert_allclose(one.setup, other.setup, atol=2e-2)
-
-
-def samples(time: np.ndarray) -> Telemetry:
-    return Telemetry(time, {"actual_q": np.zeros((len(time), 6))})
-
-
-def cut(time: np.ndarray, size: int) -> list[np.ndarray]:
-    windows, out = Windows(), []
-    for start in range(0, len(time), size):
-        out += windows.add(samples(time[start : start + size]))
-    return [window.time for window in (*out, *windows.finish())]
-
-
-@pytest.mark.parametrize("size", [1, 7, 100, 10_000])
-def test_windows_do_not_depend_on_batches(size: int) -> None:
-    time = 33.0 + 0.01 * np.arange(2300)
-    found = cut(time, size)
-    np.testing.assert_array_equal(np.concatenate(found), time)
-    for window in found[:-1]:
-        assert window[-1] - window[0] == pytest.approx(WINDOW - 0.01)
-
-
-@pytest.mark.parametrize("size", [50, 333])
-def test_a_restarted_clock_ends_a_window(size: int) -> None:
-    time = np.concatenate([500.0 + 0.1 * np.arange(70), 0.1 * np.arange(120)])
-    found = cut(time, size)
-    np.testing.assert_array_equal(np.concatenate(found), time)
-    assert all((np.diff(window) > 0).all() for window in found)
-    assert [window[0] for window in found] == pytest.approx([500.0, 505.0, 0.0, 5.0, 10.0])
 
 
 def test_standby_minutes():

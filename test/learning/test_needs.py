@@ -19,7 +19,6 @@ from ur_energy_model.learning.needs import (
     next_needed,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 
 def work(top: dict[int, float] | None = None) -> Coverage:
@@ -32,20 +31,13 @@ def work(top: dict[int, float] | None = None) -> Coverage:
     return coverage
 
 
-def certain(model: EnergyModel | None = None, factor: float = 1e-8) -> EnergyModel:
+def certain() -> EnergyModel:
     """A model with its currents known as well as after hours of varied work."""
-    model = generic() if model is None else model
     joints = tuple(
-        replace(joint, current_covariance=factor * joint.current_covariance)
-        for joint in model.joints
+        replace(joint, current_covariance=1e-8 * joint.current_covariance)
+        for joint in generic().joints
     )
-    return replace(model, joints=joints)
-
-
-def test_nothing_is_asked_for_when_all_is_known():
-    found = needs(certain(), work())
-    assert found == ()
-    assert next_needed(found) == "nothing"
+    return replace(generic(), joints=joints)
 
 
 def with_variance(joint: int, place: int, variance: float) -> EnergyModel:
@@ -58,66 +50,31 @@ def with_variance(joint: int, place: int, variance: float) -> EnergyModel:
     return replace(model, joints=tuple(joints))
 
 
-def test_standby_without_bus_power_or_standstill():
+def test_standstill_bus_power_and_a_cold_start_are_asked_for() -> None:
     coverage = work()
+    assert needs(certain(), coverage) == ()
+    assert next_needed(()) == "nothing"
     coverage.still_seconds = 0.0
     assert [need.what for need in needs(certain(), coverage)] == ["standstill"]
-    coverage.bus_seconds = 0.0
-    assert [need.what for need in needs(certain(), coverage)] == ["bus_power"]
-
-
-def test_a_cold_start_is_asked_for_unless_the_friction_law_knows_it():
     coverage = work()
     coverage.temperature[:] = 38.0, 40.0
-    assert needs(certain(), coverage) == ()
+    assert needs(certain(), coverage) == ()  # the friction law knows it
     warm = tuple(
         replace(joint, friction=replace(joint.friction, temperature_range=(38.0, 40.0)))
         for joint in certain().joints
     )
     (need,) = needs(replace(certain(), joints=warm), coverage)
     assert need.what == "temperature"
-    assert "39 degC" in need.words
-
-
-def test_the_list_is_short_and_sorted():
-    found: tuple[Need, ...] = needs(generic(), Coverage(N))
+    found = needs(generic(), Coverage(N))
     assert len(found) == MOST
     shares = [need.energy_share_percent for need in found]
     assert shares == sorted(shares, reverse=True)
-
-
-RATE = 50.0
-
-
-def samples(seconds: float, speed: float, *, bus: bool = True, start: float = 60.0) -> Telemetry:
-    """Two joints: one at this speed, one at rest."""
-    time = start + np.arange(round(seconds * RATE)) / RATE
-    qd = np.column_stack([np.full(len(time), -speed), np.zeros(len(time))])
-    columns = {"actual_qd": qd, "joint_temperatures": np.tile([30.0, 31.0], (len(time), 1))}
-    if bus:
-        columns["actual_robot_voltage"] = np.full(len(time), 48.0)
-        columns["actual_robot_current"] = np.full(len(time), 1.0)
-    return Telemetry(time, columns, RecordingInfo(rate=RATE))
-
-
-def test_speeds_temperatures_and_standstill():
-    coverage = Coverage(2)
-    coverage.observe(samples(5.0, 0.5))
-    coverage.observe(samples(4.0, 0.0))
-    own = int(np.searchsorted(SPEED_EDGES, 0.5)) - 1
-    assert coverage.speed_seconds[0, own] == pytest.approx(5.0, abs=0.1)
-    assert coverage.speed_seconds.sum() == pytest.approx(5.0, abs=0.1)
-    np.testing.assert_array_equal(coverage.temperature[0], [30.0, 30.0])
-    assert np.isnan(coverage.temperature[1]).all()  # it has not moved
-    assert coverage.still_seconds == pytest.approx(4.0, abs=0.1)
-    assert coverage.bus_seconds == pytest.approx(9.0, abs=0.1)
 
 
 @pytest.mark.parametrize(
     ("model", "coverage", "joint", "what", "words"),
     [
         (certain(), work({4: 0.4}), 4, "speed", "wrist_2_joint has not moved faster than 0.4 rad"),
-        (certain(), work({2: 0.0}), 2, "speed", "elbow_joint has hardly moved"),
         (with_variance(1, 0, 1.0), work(), 1, "load", "torque constant"),
         (with_variance(0, 1, 0.1**2), work(), 0, "speed", "shoulder_pan_joint has moved too"),
     ],
