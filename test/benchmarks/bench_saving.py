@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from test.optimization.typed_program import save
+from test.identification.exact_arm import write_bag
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
@@ -38,7 +38,7 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
 
     def run(bag: str, motion: Motion, seconds: float, options: ArmOptions) -> Path:
         arm = SimulatedArm(robot, motion=motion, seed=seed, options=options)
-        return save(folder / bag, record_arm(arm, seconds))
+        return write_bag(folder / bag, record_arm(arm, seconds))
 
     learned = run("identification", named_motion("trajectory_a", robot), 60.0, ArmOptions())
     planner = Planner(robot, limits=MotionLimits.for_robot(robot, SPEED, ACCELERATION))

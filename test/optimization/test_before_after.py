@@ -13,7 +13,6 @@ import pytest
 from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.cli.main import main
 from ur_energy_model.optimization.before_after import Production, compare
-from ur_energy_model.telemetry.samples import Telemetry
 
 STANDBY, PERIOD = 30.0, 10.0
 """W, s."""
@@ -32,9 +31,8 @@ def session(
     return Production("day", energy, duration, rests=at_rest, idle=standby)
 
 
-@pytest.mark.parametrize("rests", [True, False])
-@pytest.mark.parametrize("count", [1, 4])
-def test_the_interval_covers_the_saving(count: int, *, rests: bool) -> None:
+@pytest.mark.parametrize(("count", "rests"), [(1, False), (4, True)])
+def test_the_interval_covers_the_saving(count: int, rests: bool) -> None:
     """Each recording is another session; with more of them the interval gets narrower."""
     random, inside, widths = np.random.default_rng(5), 0, []
     for _ in range(300):
@@ -44,17 +42,7 @@ def test_the_interval_covers_the_saving(count: int, *, rests: bool) -> None:
         inside += low < 30.0 < high
         widths.append(high - low)
     assert 0.93 <= inside / 300 <= 0.998
-    bare = 2 * 2.3 * np.sqrt(2 / count) * (9.0 if rests else 22.0)
-    assert np.mean(widths) < 1.2 * bare
-
-
-def test_no_change_is_not_proven_and_a_large_one_is() -> None:
-    random = np.random.default_rng(7)
-    proven = [
-        compare([session(random, 150.0, cycles=6)], [session(random, motion, cycles=6)]).proven
-        for motion in (150.0, 150.0, 60.0)
-    ]
-    assert proven == [False, False, True]
+    assert np.mean(widths) < 1.2 * 2 * 2.3 * np.sqrt(2 / count) * (9.0 if rests else 22.0)
 
 
 def test_other_changes_are_reported_and_another_arm_proves_nothing() -> None:
@@ -83,16 +71,6 @@ def test_other_changes_are_reported_and_another_arm_proves_nothing() -> None:
     assert not compare([usual], [replace(cheap, serial="20195500002")]).proven
 
 
-def with_power(telemetry: Telemetry, standby: float) -> Telemetry:
-    speed = telemetry["target_qd"]
-    columns = {
-        **telemetry.columns,
-        "actual_robot_voltage": np.full(len(telemetry), 48.0),
-        "actual_robot_current": (standby + 12.0 * (speed**2).sum(axis=1)) / 48.0,
-    }
-    return Telemetry(telemetry.time, columns, telemetry.info)
-
-
 def test_recordings_before_and_after_give_the_saving(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,9 +78,12 @@ def test_recordings_before_and_after_give_the_saving(
     bags, truth = [], []
     for name, speed, standby in (("before", 2.5, 30.0), ("after", 1.2, 32.0)):
         chain = pick_and_place(speed, wait=1.0)
-        telemetry = with_power(recorded(chain, 3.4 * chain.duration, 125.0), standby)
+        made = recorded(chain, 3.4 * chain.duration, 125.0)
+        watts = standby + 12.0 * (made["target_qd"] ** 2).sum(axis=1)
+        voltage = np.full(len(made), 48.0)
+        bus = {"actual_robot_voltage": voltage, "actual_robot_current": watts / voltage}
         (tmp_path / name).mkdir()
-        bags.append(bag_of(tmp_path / name, telemetry))
+        bags.append(bag_of(tmp_path / name, made, **bus))
         time = np.linspace(0.0, chain.duration, 20000)
         work = np.trapezoid(12.0 * (chain.sample(time)[1] ** 2).sum(axis=1), time)
         truth.append(30.0 * chain.duration + work)
@@ -114,5 +95,3 @@ def test_recordings_before_and_after_give_the_saving(
     assert found["before"][0]["cycles"] == 3
     assert found["standby_corrected"]
     assert any("cycle time" in text for text in found["differences"])
-    assert main(["optimize", *options]) == 0
-    assert "Saving per cycle" in capsys.readouterr().out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
-from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Hold
@@ -48,14 +46,7 @@ def lines_of(sheet: Sequence[dict[str, Any]]) -> list[str]:
     return out
 
 
-def run_program(
-    text: str,
-    start: Array,
-    robot: str,
-    *,
-    fields: Sequence[str] = ENERGY_FIELDS,
-    slider: float = 1.0,
-) -> Telemetry:
+def run_program(text: str, start: Array, robot: str) -> Telemetry:
     """What is recorded of a program that runs to its end, from a standstill of 0.3 s on."""
     description = load_robot(robot)
     arm = SimulatedArm(description, motion=Hold(start), seed=3)
@@ -63,10 +54,9 @@ def run_program(
         arm, SimulatedIdentity.for_robot(description, arm.controller_version, 3, "hold")
     )
     box.stop()
-    box.write_inputs({"speed_slider_mask": 1, "speed_slider_fraction": slider})
     for _ in range(20):
         box.step()
-    names = [name for name in fields if name in box.values and name != "timestamp"]
+    names = [name for name in ENERGY_FIELDS if name in box.values and name != "timestamp"]
     times: list[float] = []
     rows: dict[str, list[Any]] = {name: [] for name in names}
     for k in itertools.count():
@@ -82,13 +72,6 @@ def run_program(
     columns = {name: np.array(values) for name, values in rows.items()}
     info = RecordingInfo(source="typed program", robot=robot, rate=description.rate, simulated=True)
     return Telemetry(np.array(times), columns, info)
-
-
-def save(path: Path, telemetry: Telemetry) -> Path:
-    """A recording as a bag."""
-    with BagWriter(path, telemetry.info, tuple(telemetry.columns), name=path.name) as bag:
-        bag.write(telemetry)
-    return path
 
 
 def measured_cycle(telemetry: Telemetry, times: int) -> tuple[float, float]:
