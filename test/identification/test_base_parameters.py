@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from test.identification.conftest import filtered_motions, made_up_recording
-from test.identification.exact_arm import write_bag
-from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.base_parameters import (
     BaseParameterFit,
     FullRegressor,
     regroup,
-    snapped_to_axis,
 )
 from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -29,16 +24,12 @@ FRICTION = {"coulomb": 4.0, "viscous": 3.0}
 
 
 def fit_of(
-    robot: RobotDescription = UR5E,
-    gravity: np.ndarray = UPRIGHT,
-    source: Any = "current",
-    **options: Any,
+    robot: RobotDescription = UR5E, gravity: np.ndarray = UPRIGHT, **options: Any
 ) -> BaseParameterFit:
     """A fit with one recording."""
-    values: dict[str, Any] = {} if source == "target_moment" else {**FRICTION}
-    made = made_up_recording(robot, setup=Setup(gravity), **values, **options)
+    made = made_up_recording(robot, setup=Setup(gravity), **FRICTION, **options)
     constant = np.full(robot.dof, 0.1)
-    fit = BaseParameterFit(robot, gravity, torque_source=source, torque_constant=constant)
+    fit = BaseParameterFit(robot, gravity, torque_source="current", torque_constant=constant)
     for motion in filtered_motions([made], robot.dof, 20.0, 0.01):
         fit.accumulate(motion, None)
     return fit
@@ -66,11 +57,9 @@ def least_pseudo(parameters: np.ndarray) -> float:
     [
         # 36 inertial + 12 friction + 4 motor inertias (Raviola et al. 2021).
         ("ur5", True, UPRIGHT, 52),
-        ("ur5", False, UPRIGHT, 40),
         ("ur5", True, TILTED, 54),
         # Seven joints: 43 inertial + 14 friction + 5 motor inertias.
         ("gen3", True, UPRIGHT, 62),
-        ("fr3", True, UPRIGHT, 62),
     ],
 )
 def test_base_parameters_explain_the_full_torque(
@@ -89,12 +78,10 @@ def test_base_parameters_explain_the_full_torque(
     assert np.allclose(full @ values, full[:, :, found.base] @ (found.combination @ values))
 
 
-@pytest.mark.parametrize(("gravity", "rank"), [(UPRIGHT, 52), (TILTED, 54)])
-def test_recovers_the_truth(gravity: np.ndarray, rank: int) -> None:
+def test_recovers_the_truth() -> None:
     """Also as physically possible parameters, and on another motion."""
-    fit = fit_of(gravity=gravity, noise=0.3)
+    fit = fit_of(gravity=TILTED, noise=0.3)
     found, expected = fit.solve(), truth(fit)
-    assert found.regrouping.rank == rank
     assert found.condition_number < 500
     assert (found.torque_r2 > 0.99).all()
     frictions = [text.startswith("f") for text in found.regrouping.expressions]
@@ -104,14 +91,9 @@ def test_recovers_the_truth(gravity: np.ndarray, rank: int) -> None:
     assert min(map(least_pseudo, links)) > -1e-7
     assert (links[:, 10:] > -1e-7).all()
     assert np.allclose(found.consistent_rms, found.torque_rms, rtol=0.05)
-    check = fit_of(gravity=gravity, noise=0.3, seed=2).verify(found.values)
+    check = fit_of(gravity=TILTED, noise=0.3, seed=2).verify(found.values)
     assert (check.torque_r2 > 0.98).all()
     assert check.normalised_error == pytest.approx(found.normalised_error, rel=0.3)
-
-
-def test_target_moment_gives_the_controllers_own_parameters() -> None:
-    fit = fit_of(load_robot("ur10e"), source="target_moment")
-    assert np.allclose(fit.solve().values, truth(fit), atol=0.02)
 
 
 def test_standard_deviations_cover_the_truth() -> None:
@@ -121,18 +103,6 @@ def test_standard_deviations_cover_the_truth() -> None:
         found = fit.solve()
         inside.append(np.abs(found.values - truth(fit)) < 1.96 * found.std)
     assert 0.88 <= np.mean(inside) <= 1.0
-
-
-def test_weighting_beats_ordinary_least_squares() -> None:
-    """Noise that differs between joints is what weights are for."""
-    errors = []
-    for seed in range(4):
-        fit = fit_of(noise=np.array([5.0, 5.0, 5.0, 0.05, 0.05, 0.05]), seed=seed)
-        found, expected = fit.solve(), truth(fit)
-        wrist = [text.split()[0][-1] in "456" for text in found.regrouping.expressions]
-        errors.append((np.stack([found.ordinary, found.values]) - expected)[:, wrist])
-    ordinary, weighted = np.std(errors, axis=(0, 2))
-    assert weighted < 0.5 * ordinary
 
 
 def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> None:
@@ -151,15 +121,6 @@ def test_possible_values_stay_and_impossible_ones_move_to_possible_ones() -> Non
     assert found[[0, 10]] == pytest.approx([1.0, 0.0], abs=1e-2)
 
 
-def test_mountings_close_to_an_axis_count_as_on_it() -> None:
-    for gravity, expected in (
-        ((0.001, -0.002, -9.82), (0, 0, -9.82)),
-        ((9.82, 0.01, 0.0), (9.82, 0, 0)),
-        ((0.0, 0.1, -9.8), (0.0, 0.1, -9.8)),
-    ):
-        assert np.allclose(snapped_to_axis(np.array(gravity)), expected, atol=1e-4)
-
-
 def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     """Its columns and our own give the same torque."""
     robot, published = load_robot("qin2024"), paper("s4")
@@ -175,20 +136,3 @@ def test_base_parameters_of_a_paper_have_its_theoretical_values() -> None:
     for own in (grouping, regroup(regressor)):
         torque = full[:, :, own.base] @ (own.combination @ regressor.nominal())
         np.testing.assert_allclose(torque, full @ regressor.nominal(), rtol=1e-6, atol=1e-6)
-
-
-def test_of_a_validation_bag_every_point_counts_with_all_its_joints(tmp_path: Path) -> None:
-    """Torque errors of known size: the value is their RMS times sqrt(n / N)."""
-    robot = replace(UR5E, torque_constant=np.full(6, 0.1))
-    options: dict[str, Any] = {"rate": 100.0, "noise": 0.5, "coulomb": 2.0, "viscous": 1.5}
-    bags = [
-        write_bag(tmp_path / f"bag_{seed}", made_up_recording(robot, seed=seed, **options))
-        for seed in (1, 2)
-    ]
-    found = identify_base_parameters(bags[:1], robot, validate=bags[1:])
-    error = found.published_error
-    assert error is not None
-    assert error.points == 4000
-    assert error.rate == pytest.approx(100.0)
-    assert error.value == pytest.approx(0.5 * np.sqrt(6 / error.points), rel=0.25)
-    assert error.value > found.normalised_error  # divided by six rows a point, and filtered

@@ -21,8 +21,6 @@ SPEED = 0.5  # joint speed at which friction is judged [rad/s]
 CURRENTS = ("actual_q", "actual_qd", "actual_current")
 FIELDS = {  # fields recorded, their rate [Hz], and number of arms
     "all": ((), 125.0, 5),
-    "no bus power": ((*CURRENTS, "target_moment"), 50.0, 3),
-    "no target_moment": ((*CURRENTS, "actual_robot_voltage", "actual_robot_current"), 50.0, 3),
     "neither": (CURRENTS, 50.0, 3),
 }
 LEAST = {"torque_constant": 0.85, "friction": 0.85, "reflected_inertia": 0.0}
@@ -54,7 +52,7 @@ def scores(
     nominal = load_robot("ur5e")
     for seed in range(arms):
         arm, folder = some_arm(seed), tmp_path_factory.mktemp("arm")
-        if names and "target_moment" not in names:
+        if names:
             random = np.random.default_rng([seed, 6])
             heavier = random.normal(1.0, 0.01)
             robot = replace(nominal, mass=heavier * nominal.mass, inertia=heavier * nominal.inertia)

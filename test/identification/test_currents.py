@@ -14,7 +14,7 @@ from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_fit import CurrentRegression
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.torque_constants import JointEstimate, with_shared_sizes
+from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS
@@ -33,10 +33,8 @@ def fitted(arm: ExactArm, *recordings: Telemetry, friction: str = "auto") -> lis
 
 
 LAW_PARAMETERS = {
-    "coulomb_viscous": {"viscous": 4e-4, "coulomb": 0.05},
     "power_flow": {"viscous": 4e-4, "coulomb_direct": 0.07, "coulomb_reverse": 0.03},
     "load_dependent": {"viscous": 4e-4, "coulomb": 0.04, "load": 0.12},
-    "power": {"coulomb": 0.03, "power": 0.08},
     "temperature_linear": {"viscous": 5e-4, "coulomb": 0.05, "viscous_temperature": -1.2e-5},
 }
 
@@ -69,19 +67,6 @@ def test_intervals_cover_the_truth_under_correlated_noise() -> None:
                 wrong = joint.friction.parameters[name] - value * arm.size[j]
                 hits.append(abs(wrong) < 1.96 * joint.friction_std[name])
     assert 0.90 <= np.mean(hits) <= 0.995
-
-
-def test_joints_of_one_size_inform_each_other() -> None:
-    arm = ExactArm()
-    joints = fitted(arm, arm.record(seed=18, still=(5,)), friction="power_flow")
-    shared = with_shared_sizes(joints, arm.robot)
-    idle, well, own = shared[5], shared[1], joints[1]
-    assert idle.source["torque_constant"] == "joints of the same size"
-    assert abs(idle.torque_constant - 0.0795) < abs(joints[5].torque_constant - 0.0795)
-    assert idle.torque_constant_std > 0.03 * idle.torque_constant
-    assert well.torque_constant == pytest.approx(own.torque_constant, rel=0.005)
-    for name, value in own.friction.parameters.items():  # which keeps the current
-        assert well.friction.parameters[name] == pytest.approx(value, rel=0.05)
 
 
 SCALES, STANDBY = (0.85, 1.0, 1.15), (24.0, 26.0, 30.0)
@@ -144,18 +129,11 @@ def test_a_recording_of_another_day_anchors_its_session(
     assert [each["session"]["anchored"] for each in found] == [True, False]
     assert session["moving_seconds"] == pytest.approx(3.0, abs=0.1)
     assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
+    within = [entry["coverage"] for each in found for entry in each["current_interval_all"]]
+    assert np.mean(within) > 0.9
     error = [[entry["rms"] for entry in each["current"]] for each in found]
     assert (np.array(error[0]) < 0.6 * np.array(error[1])).all()
     bag = arm(1.0, 31.0).bag(tmp_path, seed=50, seconds=12, still=tuple(range(6)))
     session = evaluate(model, bag).as_json()["session"]
     assert session["standby"] == pytest.approx(31.0, abs=0.5)
-    assert session["still_seconds"] > 8.0
-    assert session["moving_seconds"] == 0.0
     assert session["standby_std"] < 0.2 * STANDBY_SPREAD
-
-
-def test_currents_lie_within_their_intervals(model: EnergyModel, bags: list[Path]) -> None:
-    for anchor in (True, False):
-        entries = evaluate(model, bags[0], anchor=anchor).as_json()["current_interval_all"]
-        assert np.mean([entry["coverage"] for entry in entries]) > 0.9
-        assert all(entry["std"] > 0 for entry in entries)

@@ -15,7 +15,6 @@ from test.identification.conftest import filtered_motions, made_up_recording, sm
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload import (
-    IDENTIFIED,
     LINK_CENTER_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,
@@ -80,7 +79,7 @@ def identified(model: EnergyModel, telemetry: Telemetry, **options: Any) -> Payl
     return estimate_payload(model, UR5E, UPRIGHT, stretches, ParallelFilter(cutoff), **options)
 
 
-@pytest.mark.parametrize(("seconds", "rate"), [(40.0, 100.0), (6.0, 10.0), (6.0, 500.0)])
+@pytest.mark.parametrize(("seconds", "rate"), [(40.0, 100.0), (6.0, 10.0)])
 def test_identifies_a_payload_the_controller_does_not_have(seconds: float, rate: float) -> None:
     """Joints count by the time they move, not by samples: at 10 Hz these are 60 in all."""
     found = identified(true_model(), made(seconds=seconds, rate=rate))
@@ -89,27 +88,6 @@ def test_identifies_a_payload_the_controller_does_not_have(seconds: float, rate:
     assert np.isfinite(found.torque_rms).all()  # no joint is left out
     if seconds > 10:
         assert np.allclose(found.payload.center_of_mass, LOAD.center_of_mass, atol=3e-3)
-
-
-def test_a_negative_mass_is_no_payload() -> None:
-    """A flange lighter than the published one: shown as it is, reported as none, with its ±."""
-    lighter = replace(UR5E, mass=UR5E.mass - np.array([0, 0, 0, 0, 0, 0.2]))
-    found = identified(true_model(), made(lighter, EMPTY))
-    assert found.shown_mass == pytest.approx(-0.2, abs=0.02)
-    assert found.payload.mass == 0.0
-    assert 0 < found.mass_std < 0.1
-    assert np.isnan(found.center_std).all()
-
-
-def test_a_recording_of_the_empty_arm_corrects_flange_and_links() -> None:
-    """Torque constants found on links 5 % heavier than published, and 0.3 kg left on the flange."""
-    real = replace(UR5E, mass=UR5E.mass * 1.05 + np.array([0, 0, 0, 0, 0, 0.3]))
-    model, loaded = true_model(1 / 1.05), made(real)
-    tare = identified(model, made(real, EMPTY), known_mass=0.0)
-    assert identified(model, loaded).shown_mass > 2.6
-    full = identified(model, loaded, calibration=tare.calibration)
-    assert full.shown_mass == pytest.approx(2.5 / 1.05, rel=0.01)
-    assert full.interval[0] < 2.5 < full.interval[1]
 
 
 def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
@@ -148,29 +126,6 @@ def with_torque(telemetry: Telemetry, extra: Extra, load: Payload = LOAD) -> Tel
     further = extra(time, q, qd, through) / (0.1 * UR5E.gear_ratio)
     columns = {**telemetry.columns, "actual_current": telemetry["actual_current"] + further}
     return replace(telemetry, columns=columns)
-
-
-SIZE = UR5E.max_torque / 150.0
-DISTURBANCES: dict[str, Extra] = {
-    "warmer than the model": lambda t, q, qd, through: -0.3 * VISCOUS * qd,
-    "friction of another shape": lambda t, q, qd, through: (
-        4.0 * SIZE * np.sign(qd) * np.sqrt(np.abs(qd)) * (1 - np.exp(-np.abs(qd) / 0.3))
-    ),
-    "friction grows with the load": lambda t, q, qd, through: 0.08 * np.sign(qd) * np.abs(through),
-    "harder to turn one way": lambda t, q, qd, through: SIZE * (0.2 + 0.12 * np.abs(qd)),
-    "rotors lighter than the controller's": lambda t, q, qd, through: (
-        -0.02 * UR5E.reflected_inertia * np.gradient(qd, t, axis=0)
-    ),
-}
-
-
-def test_model_errors_hardly_appear_as_payload() -> None:
-    """Each of them would pass for up to 80 g here if it were not estimated along."""
-    telemetry = made(noise=0.3, seconds=12, seed=2)
-    mass = identified(true_model(), telemetry).shown_mass
-    for kind, disturbance in DISTURBANCES.items():
-        found = identified(true_model(), with_torque(telemetry, disturbance))
-        assert abs(found.shown_mass - mass) < 0.03, kind
 
 
 @pytest.mark.parametrize(
@@ -248,25 +203,3 @@ def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(tmp_path: 
         assert found.shown_mass == pytest.approx(mass, abs=0.03 + 0.01 * mass)
         # Published links may be 3 % off in common, which counts though these are exact.
         assert abs(found.shown_mass - mass) < 2 * found.mass_std < 0.12 + 0.07 * mass
-
-
-def test_an_unset_payload_is_found(tmp_path: Path) -> None:
-    """It biases torque constants, which come out right with the true payload."""
-    bag = write_bag(tmp_path / "bag", made(seconds=30.0))
-    for payload, close in ((None, None), (LOAD, 0.02), (IDENTIFIED, 0.06)):
-        options = IdentificationOptions(friction="coulomb_viscous", payload=payload)
-        found = identify([bag], "ur5e", options)
-        constants = np.array([joint.torque_constant for joint in found.model.joints])
-        (check,) = found.payload_checks
-        if close is not None:
-            assert np.allclose(constants[1:4], 0.1, rtol=close)
-            assert found.model.setup.payload.mass == pytest.approx(LOAD.mass, rel=0.1)
-            assert not check.contradicts
-            assert min(row["r2"] for row in found.model.fit[0]["torque"]) > 0.999
-            continue
-        assert check.contradicts
-        assert check.controller_mass == pytest.approx(0.0, abs=0.01)
-        assert check.mass == pytest.approx(LOAD.mass, rel=0.15)
-        assert abs(check.mass - LOAD.mass) < 3 * check.std
-        assert any("the currents show a payload of" in line for line in found.warnings)
-        assert np.abs(constants / 0.1 - 1).max() > 0.1  # what the warning is about

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,7 @@ from test.benchmarks.peers.recordings import Recorded
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, identify
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.sessions import FrictionCurve, friction_curve
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 HELD_OUT = "ur10e_point_to_point_57s"
@@ -77,21 +74,6 @@ def test_currents_of_other_days(found: Found) -> None:
             within += [entry["coverage"] for entry in metrics["current_interval_all"]]
     assert np.mean(ratios) < 0.7
     assert 0.9 <= np.mean(within) <= 0.99
-
-
-def curves(model: EnergyModel) -> list[FrictionCurve]:
-    spread, speed = model.sessions.friction_of(model.dof), np.array([0.1, 0.5, 1.0])
-    return [friction_curve(j, float(s), speed) for j, s in zip(model.joints, spread, strict=True)]
-
-
-def test_friction_intervals_hold_the_curves_of_other_days(found: Found) -> None:
-    """Friction of one day lies within the intervals that another states for any day."""
-    hits = []
-    for a, b in permutations(DAYS, 2):
-        for one, other in zip(curves(found[a][1].model), curves(found[b][1].model), strict=True):
-            width = 1.96 * np.hypot(one.std, other.std_this_session)
-            hits.append(np.abs(one.torque - other.torque) < width)
-    assert np.mean(hits) >= 0.9
 
 
 def test_ur5e_power_and_setup(recordings: Path, tmp_path: Path) -> None:
