@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,22 +111,6 @@ def test_known_payload_and_empty_arm_together_calibrate_the_drives() -> None:
     assert abs(identified(calibrated, empty).shown_mass) < 0.02
 
 
-Extra = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-def with_torque(telemetry: Telemetry, extra: Extra, load: Payload = LOAD) -> Telemetry:
-    """A recording of a UR5e whose drives work against a further torque, joint side.
-
-    `extra` is a function of time, position, speed and the torque that passes the gears.
-    """
-    time, q, qd = telemetry.time, telemetry["actual_q"], telemetry["actual_qd"]
-    qdd = np.gradient(qd, time, axis=0)
-    through = ArmDynamics(UR5E, Setup(UPRIGHT, load)).inverse_dynamics(q, qd, qdd)
-    further = extra(time, q, qd, through) / (0.1 * UR5E.gear_ratio)
-    columns = {**telemetry.columns, "actual_current": telemetry["actual_current"] + further}
-    return replace(telemetry, columns=columns)
-
-
 @pytest.mark.parametrize(
     ("load", "drift", "slowness"), [(EMPTY, 0.0, 1.0), (LOAD, 0.3, 15.0)], ids=["empty", "2.5 kg"]
 )
@@ -178,12 +161,13 @@ def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> floa
     sticky = 4.0 * 0.2 * random.standard_normal(6)
     falling = drift * (1 + 0.3 * random.standard_normal(6))
 
-    def extra(t: np.ndarray, q: np.ndarray, qd: np.ndarray, through: np.ndarray) -> np.ndarray:
-        warm = 1 - np.exp(-3 * (t - t[0]) / (t[-1] - t[0]))[:, None]
-        change = sticky - falling * warm * COULOMB
-        return change * np.tanh(qd / 1e-3) - falling * warm * VISCOUS * qd
-
-    found = identified(true_model(gains, STATED), with_torque(telemetry, extra, load))
+    t, qd = telemetry.time, telemetry["actual_qd"]
+    warm = 1 - np.exp(-3 * (t - t[0]) / (t[-1] - t[0]))[:, None]
+    change = sticky - falling * warm * COULOMB
+    extra = change * np.tanh(qd / 1e-3) - falling * warm * VISCOUS * qd
+    current = telemetry["actual_current"] + extra / (0.1 * UR5E.gear_ratio)
+    worked = replace(telemetry, columns={**telemetry.columns, "actual_current": current})
+    found = identified(true_model(gains, STATED), worked)
     return (found.shown_mass - load.mass) / found.mass_std
 
 

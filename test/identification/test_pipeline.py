@@ -13,7 +13,6 @@ from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.model.friction import LAWS
 
 
 def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) -> None:
@@ -57,23 +56,6 @@ def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None
     assert joint.std["torque_constant"] > 0.03 * joint.torque_constant
     assert "moved for less than" in joint.friction_reason
     assert joint.source["reflected_inertia"] == "prior"
-
-
-def test_bus_power_tells_one_sided_load_friction_from_the_torque_constant(tmp_path: Path) -> None:
-    law = {"viscous": 4e-4, "coulomb": 0.05, "load": 0.04, "load_asymmetry": 0.02}
-    arm = ExactArm(law=LAWS["load_dependent"], parameters=law, current_noise=0.0, power_noise=0.5)
-    result = identify(
-        [arm.bag(tmp_path, seconds=60.0, rate=50.0)],
-        arm.robot,
-        IdentificationOptions(friction="load_dependent"),
-    )
-    for j in range(3):
-        joint = result.model.joints[j]
-        assert joint.torque_constant == pytest.approx(arm.torque_constant[j], rel=0.005)
-        assert result.joints[j].regressed_constant < 0.99 * arm.torque_constant[j]
-        assert joint.friction.parameters["load_asymmetry"] == pytest.approx(
-            law["load_asymmetry"] * arm.size[j], abs=0.006
-        )
 
 
 def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path) -> None:

@@ -69,15 +69,6 @@ def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
     assert without.residual == pytest.approx(plain.residual, rel=0.03)
 
 
-def test_with_the_brakes_on_power_counts_by_mode(slow: Telemetry) -> None:
-    mode, current = np.full(len(slow), 7.0), slow["actual_robot_current"].copy()
-    mode[:2000], current[:2000] = 5.0, 12.0 / slow["actual_robot_voltage"][:2000]
-    columns = {**slow.columns, "robot_mode": mode, "actual_robot_current": current}
-    result = fitted(replace(slow, columns=columns))
-    assert result.bus.mode_power["idle"] == pytest.approx(12.0, abs=0.05)
-    assert result.bus.standby == pytest.approx(ARM.standby, abs=0.5)
-
-
 def test_catalogue_motors_are_assumed_and_only_standby_is_fitted(slow: Telemetry) -> None:
     """Clochiatti et al. 2024, eq. 23: W = (torque / k_m)^2 + torque * speed / 0.89."""
     result = fitted(slow, "catalogue")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from contextlib import closing
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -19,11 +17,7 @@ from ur_energy_model.identification.filtered_motion import (
     FilteredMotion,
     sample_period,
 )
-from ur_energy_model.identification.parts import KeptTime
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.recording import read_recording
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
@@ -66,26 +60,6 @@ def test_gaps_lost_repeated_and_uneven_samples(made: Telemetry) -> None:
         (motion,) = filtered_motions([part], 6, 4.0, sample_period(part.time))
         expected = np.interp(motion.time, made.time, made["actual_qd"][:, 1])
         assert np.abs(motion.qd[:, 1] - expected).max() < 0.02
-
-
-def test_a_short_recording_is_used_as_a_whole_and_can_be_pickled(tmp_path: Path) -> None:
-    bag, robot = ExactArm().bag(tmp_path, seconds=40.0, rate=50.0), load_robot("ur5e")
-    with (
-        closing(read_recording(bag, robot)) as whole,
-        closing(read_recording(bag, robot, kept=KeptTime.of_each(1))) as kept,
-        closing(pickle.loads(pickle.dumps(kept))) as found,
-    ):
-        for name in ("info", "rate", "samples", "duration", "torque_reference"):
-            assert getattr(found, name) == getattr(kept, name) == getattr(whole, name)
-        assert found.sha256 == bag_hash(bag)
-        for other in (whole, found):
-            for one, two in zip(kept.motions(), other.motions(), strict=True):
-                for name in ("time", "q", "qd", "qdd", "current", "temperature"):
-                    np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-        for one, two in zip(found.supply(), kept.supply(), strict=True):
-            np.testing.assert_array_equal(np.column_stack(one), np.column_stack(two))
-        assert sum(map(len, kept.kept_samples() or ())) == whole.samples
-        assert whole.kept_samples() is None
 
 
 def test_a_long_recording_is_used_in_part_and_says_so(tmp_path: Path) -> None:

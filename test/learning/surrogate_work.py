@@ -23,16 +23,11 @@ SPEED_SHARE = 0.5
 """Share of friction that depends on temperature, at usual speeds."""
 
 
-@dataclass(frozen=True)
-class WorkNoise:
-    """Spreads of a minute's statistics."""
-
-    program: float = 0.012
-    wander: float = 0.004
-    white: float = 0.002
-    setup_program: tuple[float, float, float] = (0.04, 0.002, 0.002)
-    setup_white: tuple[float, float, float] = (0.005, 0.0005, 0.0005)
-    standby: float = 0.3
+PROGRAM, WANDER, WHITE = 0.012, 0.004, 0.002
+SETUP_PROGRAM, SETUP_WHITE = np.array([0.04, 0.002, 0.002]), np.array([0.005, 0.0005, 0.0005])
+STANDBY = 0.3
+"""Spreads of a minute's statistics."""
+PROGRAM_MINUTES = 2000.0
 
 
 @dataclass(frozen=True)
@@ -46,13 +41,10 @@ class WorkMinute:
 class SurrogateWork:
     """Sessions of an arm's work, minute by minute."""
 
-    def __init__(
-        self, seed: int, noise: WorkNoise | None = None, program_minutes: float = 2000.0
-    ) -> None:
-        self.noise = WorkNoise() if noise is None else noise
+    def __init__(self, seed: int) -> None:
         self.arm = draw_parameters(load_robot("ur5e"), seed)
         self.n = len(self.arm.gear_ratio)
-        self._seed, self._program_minutes = seed, program_minutes
+        self._seed = seed
         self._random = np.random.default_rng([seed, 77])
         self._new_program()
         self._correlation = np.exp(-1.0 / 10.0)
@@ -64,23 +56,23 @@ class SurrogateWork:
     def session(self, number: int, start: float, minutes: int) -> Iterator[WorkMinute]:
         """Minutes of a session that begins at this controller time [s]."""
         drawn = draw_session(self._seed, number, self.n)
-        random, noise = self._random, self.noise
+        random = self._random
         ambient = 25.0 + drawn.ambient_offset
         resting = self.arm.thermal_resistance * self.arm.standby_heat
         temperature = ambient + drawn.warmth * resting
-        wander = noise.wander * random.standard_normal(self.n)
+        wander = WANDER * random.standard_normal(self.n)
         constant = self.arm.thermal_resistance * self.arm.thermal_capacity
         for k in range(minutes):
-            if random.random() < 1.0 / self._program_minutes:
+            if random.random() < 1.0 / PROGRAM_MINUTES:
                 self._new_program()
             goal = ambient + resting + self.arm.thermal_resistance * self._heat
             temperature = temperature + (goal - temperature) * -np.expm1(-MINUTE / constant)
-            fresh = np.sqrt(1.0 - self._correlation**2) * noise.wander
+            fresh = np.sqrt(1.0 - self._correlation**2) * WANDER
             wander = self._correlation * wander + fresh * random.standard_normal(self.n)
             level = self._level(drawn, temperature) + wander
             yield WorkMinute(
                 self._minute(start + MINUTE * (k + 1), level, temperature),
-                drawn.standby_offset + noise.standby * random.standard_normal(),
+                drawn.standby_offset + STANDBY * random.standard_normal(),
             )
 
     def _level(self, drawn: SimulatedSession, temperature: Array) -> Array:
@@ -91,21 +83,20 @@ class SurrogateWork:
         return np.log(drawn.friction_scale) + warm + self._offset + self.friction
 
     def _minute(self, time: float, level: Array, temperature: Array) -> Minute:
-        random, noise = self._random, self.noise
-        white = np.array(noise.setup_white)
-        setup = self.setup + self._setup_offset + white * random.standard_normal(3)
+        random = self._random
+        setup = self.setup + self._setup_offset + SETUP_WHITE * random.standard_normal(3)
         return Minute(
             time=time,
             moving_seconds=np.full(self.n, 40.0),
             temperature=temperature,
-            level=level + noise.white * random.standard_normal(self.n),
+            level=level + WHITE * random.standard_normal(self.n),
             covariance=np.diag(np.full(self.n, 0.003**2)),
             setup=setup,
             setup_covariance=np.diag(np.square([0.02, 0.0015, 0.0015])),
         )
 
     def _new_program(self) -> None:
-        random, noise = self._random, self.noise
-        self._offset = noise.program * random.standard_normal(self.n)
-        self._setup_offset = np.array(noise.setup_program) * random.standard_normal(3)
+        random = self._random
+        self._offset = PROGRAM * random.standard_normal(self.n)
+        self._setup_offset = SETUP_PROGRAM * random.standard_normal(3)
         self._heat = random.uniform(0.5, 6.0, self.n)

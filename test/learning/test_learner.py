@@ -15,7 +15,6 @@ from ur_energy_model.learning.history import Attempt
 from ur_energy_model.learning.learner import Learner
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
 Learned = tuple[Learner, tuple[Attempt, ...]]
@@ -113,15 +112,3 @@ def test_impossible_samples_are_left_out(
     assert learner.version >= 1
     error = constants(learner.model) / constants(learned[0].model) - 1.0
     assert np.abs(error)[:6].max() < 0.05
-
-
-def test_a_tilted_arm_is_learned_as_mounted(generic: EnergyModel) -> None:
-    """The mounting is not configured; target_moment shows it within the first seconds."""
-    gravity = np.array([0.0, 6.94, -6.94])
-    tilted = ExactArm(setup=Setup(gravity))
-    learner = Learner(tilted.robot, generic)
-    fed(learner, tilted.record(30.0, seed=57), 500)
-    assert learner.version >= 1
-    np.testing.assert_allclose(learner.model.setup.gravity, gravity, atol=0.05)
-    constant = np.array([joint.torque_constant for joint in learner.model.joints])
-    assert (np.abs(constant / tilted.torque_constant - 1.0)[:3] < 0.05).all()

@@ -8,7 +8,7 @@ import numpy as np
 
 from test.learning.made_up_motion import N, generic, motion
 from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
-from ur_energy_model.model.setup import Payload, gravity_of_mounting
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])
@@ -37,14 +37,6 @@ def test_a_payload_is_not_taken_for_friction():
     assert abs(loaded.setup[0] - empty.setup[0] - 1.0) < 0.1
     assert np.abs(loaded.level - empty.level).max() < 0.05
     assert np.abs(loaded.setup[1:] - empty.setup[1:]).max() < math.radians(0.5)
-
-
-def test_a_tilted_base_is_not_taken_for_a_payload():
-    tilted = gravity_of_mounting(math.radians(4.0), 0.3)
-    (level, *_), (tilt, *_) = minutes(motion()), minutes(motion(gravity=tilted))
-    angle = float(np.linalg.norm(tilt.setup[1:] - level.setup[1:]))
-    assert abs(math.degrees(angle) - 4.0) < 0.5
-    assert abs(tilt.setup[0] - level.setup[0]) < 0.15
 
 
 def test_standby_minutes():

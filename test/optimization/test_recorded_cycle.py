@@ -39,14 +39,6 @@ def test_repetition_is_found_at_any_rate_of_samples(tmp_path: Path, rate: float)
     assert np.diff(starts) == pytest.approx(chain.duration, abs=2.0 / rate)
 
 
-def test_a_single_cycle_is_the_whole_motion(tmp_path: Path) -> None:
-    chain = pick_and_place()
-    _, cycles = found(tmp_path, recorded(chain, chain.duration + 0.2))
-    assert cycles.found_by == "whole"
-    assert cycles.closed
-    assert len(cycles.moves[0]) == 6
-
-
 def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path) -> None:
     """The gripper closes after the second move; program and cycle begin before the first one."""
     chain, lead = pick_and_place(), 1.1
