@@ -20,7 +20,7 @@ from ur_energy_model.papers.protocol import paper
 
 UR5E = load_robot("ur5e")
 UPRIGHT, TILTED = np.array([0.0, 0.0, -9.82]), np.array([0.0, 6.94, -6.94])
-FRICTION = {"coulomb": 4.0, "viscous": 3.0}
+FRICTION: dict[str, Any] = {"coulomb": 4.0, "viscous": 3.0}
 
 
 def fit_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_errors_of_two_joints() -> None:
 def recording(tmp_path: Path, seed: int) -> Path:
     robot = load_robot("ur3e")
     inertia = np.linspace(0.6, 0.2, robot.dof)
-    options = {"noise": 0.3, "coulomb": 2.0, "viscous": 1.5, "seed": seed}
+    options: dict[str, Any] = {"noise": 0.3, "coulomb": 2.0, "viscous": 1.5, "seed": seed}
     made = made_up_recording(robot, reflected_inertia=inertia, **options)
     qd, current = made["actual_qd"], made["actual_current"]
     parts = RESISTANCE * current**2 + BACK_EMF * qd * current + DRIVER * np.abs(current)
