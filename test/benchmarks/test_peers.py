@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from test.benchmarks.peers.figures import Coverage, EnergyError, joint_rms
+from test.benchmarks.peers.figures import Coverage, EnergyError
 from test.benchmarks.peers.methods import (
     POWERS,
-    base_parameters,
-    per_joint,
     power,
     solve,
-    twenty_lines,
 )
-from test.benchmarks.peers.recordings import TRAIN, Bag, Recorded, Truth, pairs, weighings
 from test.identification.exact_arm import ExactArm
 from ur_energy_model.identification.power_structures import PowerRows
 
@@ -24,23 +18,6 @@ ARM = ExactArm(
     torque_constant=ExactArm().robot.torque_constant.copy(), resistance_factor=1.3, power_noise=0.0
 )
 """With the robot file's torque constants, which base parameters take for true."""
-
-
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory) -> tuple[Recorded, Recorded]:
-    folder = tmp_path_factory.mktemp("bags")
-    first, second = (ARM.bag(folder, f"bag_{seed}", seed=seed) for seed in (1, 2))
-    return Recorded(first, ARM.robot), Recorded(second, ARM.robot)
-
-
-@pytest.mark.parametrize("method", [per_joint(twenty_lines), base_parameters])
-def test_currents_are_predicted_as_well_as_their_noise_lets_it(recordings, method):
-    train, judged = recordings
-    (predicted,) = method(train, [judged])
-    error = joint_rms(predicted - judged.current, judged.moving)
-    # What is left is the difference of friction by direction, 20 % of it, which neither has.
-    assert (error < 0.25 * joint_rms(judged.current, judged.moving)).all()
-    assert (error < 0.2).all()
 
 
 @pytest.mark.parametrize(
@@ -78,22 +55,6 @@ def test_motion_energy_does_not_count_an_error_of_standby():
     assert EnergyError.of(time, np.where(still, 30.0, 85.0), measured, still).motion == (
         pytest.approx(10.0)
     )
-
-
-def test_pairs_name_what_the_judged_recording_is_to_the_fitted_one():
-    def bag(name: str, arm: str, day: str, declared: bool = True, simulated: bool = False) -> Bag:
-        truth = Truth(np.ones(6), np.ones(6), np.ones(6)) if simulated else None
-        return Bag(name, Path(), "ur5e", arm, day, None if declared else 2.0, declared, truth)
-
-    days = (("a", "A", "1"), ("b", "A", "1"), ("c", "A", "2"), ("d", "B", "1"))
-    real = [*(bag(*each) for each in days), bag("loaded", "A", "2", declared=False)]
-    simulated = [bag(f"s{k}", "A", str(k), simulated=True) for k in (TRAIN, 2)]
-    groups = {(p.train.name, p.judged.name): p.group for p in pairs(real + simulated)}
-    found = [groups.get(each) for each in (("a", "b"), ("c", "a"), ("d", "a"), ("s2", "s1"))]
-    assert found == [*(f"real, another {what}" for what in ("recording", "day", "arm")), None]
-    assert groups["s1", "s2"] == "simulated, other sessions"
-    assert not any("loaded" in pair for pair in groups)
-    assert [each.name for each in weighings(real, real[0])] == ["loaded"]
 
 
 NORMAL = np.random.default_rng(0).standard_normal(20_000)

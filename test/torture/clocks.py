@@ -1,4 +1,9 @@
-"""Steps of the wall clock while `record` and the logger run."""
+"""Steps of the wall clock while `record` and the logger run.
+
+`python -m test.torture.clocks SECONDS AFTER SCRIPT ARGUMENT...` runs a console script of the
+package while the wall clock that Python code reads jumps by SECONDS, AFTER seconds after the start.
+The monotonic clock does not.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ def run(case: Case) -> Verdict:
     verdict.skipped = no_ros() if name == "logger" else ""
     if verdict.skipped:
         return verdict
-    launch = [sys.executable, "-m", "test.torture.stepped_clock", str(step), str(after)]
+    launch = [sys.executable, "-m", "test.torture.clocks", str(step), str(after)]
     launch += ["logger_node"] if name == "logger" else []
     subject = Subject(case, verdict, name, case.around.host, launch=launch, seconds=DURATION)
     if name == "record":
@@ -53,3 +58,23 @@ def run(case: Case) -> Verdict:
 
 
 FAMILY = Family("clocks", 1.2, run, at_once=2)
+
+
+def main() -> None:
+    """Let time.time and time.time_ns jump once, and run the script."""
+    seconds, after = map(float, sys.argv[1:3])
+    true_ns, monotonic, began = time.time_ns, time.monotonic, time.monotonic()
+
+    def stepped_ns() -> int:
+        return true_ns() + (round(1e9 * seconds) if monotonic() - began > after else 0)
+
+    time.time_ns = stepped_ns
+    time.time = lambda: stepped_ns() / 1e9
+    name, sys.argv = sys.argv[3], sys.argv[3:]
+    from ur_energy_model import scripts
+
+    sys.exit(getattr(scripts, name)())
+
+
+if __name__ == "__main__":
+    main()

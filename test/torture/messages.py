@@ -104,6 +104,7 @@ class Listener:
         """End the node and the client; problems go to a verdict."""
         self.subject.end()
         self._held.close()
+        verdict.weigh(self.verdict.memory)
         verdict.problems += [f"{self.name}: {problem}" for problem in self.verdict.problems]
 
 
@@ -141,7 +142,6 @@ def finish(around: Surroundings) -> Verdict:
     for name in NODES:
         if listener := around.kept.pop(f"messages: {name}", None):
             listener.retire(verdict)
-            verdict.weigh(listener.verdict.memory)
     return verdict
 
 

@@ -118,26 +118,21 @@ class Proxy:
             server = socket.create_connection((self._target, port), timeout=10.0)
             server.settimeout(None)
             self._sockets += [client, server]
-            self._run(self._upstream, client, server)
+            self._run(self._copy, client, server)
             self._run(self._downstream if port == RTDE else self._copy, server, client)
 
-    def _upstream(self, client: socket.socket, server: socket.socket) -> None:
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
         rest = bytearray()
         while True:
-            while not select.select([client], [], [], 0.02)[0]:
+            while not select.select([source], [], [], 0.02)[0]:
                 pass  # blocked in `recv`, the thread would delay a reset
-            data = client.recv(65536)
+            data = source.recv(65536)
             if not data:
-                return server.close()
+                return target.close()
             for packet in packets(rest, data):
                 if packet[2] == SETUP_OUTPUTS:
                     self._names = packet[11:].decode(errors="replace").split(",")
-            server.sendall(data)
-
-    def _copy(self, server: socket.socket, client: socket.socket) -> None:
-        while data := server.recv(65536):
-            client.sendall(data)
-        client.close()
+            target.sendall(data)
 
     def _downstream(self, server: socket.socket, client: socket.socket) -> None:
         """Pass packets on, with mischief."""
