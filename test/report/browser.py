@@ -25,7 +25,6 @@ TIMEOUT = 40.0
 
 
 def find_browser() -> str | None:
-    """Path of a Chromium or Chrome; None if there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -34,11 +33,10 @@ class Browser:
 
     def __init__(self, program: str) -> None:
         self._profile = tempfile.mkdtemp(prefix="report-browser-")
+        command = [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"]
+        quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(
-            [program, *FLAGS, f"--user-data-dir={self._profile}", "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            command, stdout=quiet, stderr=quiet, start_new_session=True
         )
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -66,16 +64,13 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """Value of a JavaScript expression in the page."""
-        answer = self.call(
-            "Runtime.evaluate",
-            {"expression": expression, "returnByValue": True, "awaitPromise": True},
-        )
+        how = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        answer = self.call("Runtime.evaluate", how)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Wait until a JavaScript condition holds."""
         end = time.monotonic() + TIMEOUT
         while not self.evaluate(condition):
             if time.monotonic() > end:
@@ -97,26 +92,15 @@ class Browser:
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """Press, move and release the mouse at positions in the window."""
-        for kind, (x, y) in (
-            ("mouseMoved", start),
-            ("mousePressed", start),
-            ("mouseMoved", end),
-            ("mouseReleased", end),
-        ):
-            pressed = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
-            buttons = 1 if (kind, (x, y)) != ("mouseMoved", start) else 0
-            self.call(
-                "Input.dispatchMouseEvent",
-                {"type": kind, "x": x, "y": y, "buttons": buttons, **pressed},
-            )
+        for kind, (x, y) in (("Pressed", start), ("Moved", end), ("Released", end)):
+            event = {"type": f"mouse{kind}", "x": x, "y": y, "buttons": 1}
+            pressed = {} if kind == "Moved" else {"button": "left", "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", {**event, **pressed})
 
     def print_pdf(self) -> bytes:
-        """The page as printed."""
-        options = {"printBackground": True, "preferCSSPageSize": True}
-        return base64.b64decode(self.call("Page.printToPDF", options)["data"])
+        return base64.b64decode(self.call("Page.printToPDF", {"printBackground": True})["data"])
 
     def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a DevTools command to the page and return the answer."""
         return self._call(method, parameters or {}, self._session)
 
     def close(self) -> None:

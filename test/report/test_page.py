@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import re
 from dataclasses import replace
@@ -21,11 +20,9 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving
 from ur_energy_model.optimization.plan_optimization import plan_at, recorded_motion
-from ur_energy_model.report.chart import Chart, Line, LineChart, Panel
-from ur_energy_model.report.figures import draw_chart
+from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.optimization import (
     OptimizationReport,
-    cycle_time_chart,
     make_optimization_report,
     optimization_page,
     saving_table,
@@ -38,8 +35,6 @@ from ur_energy_model.report.page import (
     Section,
     Table,
     Tile,
-    cell_text,
-    column_digits,
     render,
 )
 from ur_energy_model.report.tariff import Tariff
@@ -99,28 +94,9 @@ def test_curves_are_accurate_to_a_step_of_their_range() -> None:
     values = np.where(codes == 65535, np.nan, low + codes * (high - low) / 65534)
     assert np.nanmax(values) == pytest.approx(7.0, abs=1e-3)
     assert np.isnan(values).sum() == 1
-    assert len(values) < 8000
-
-
-def test_size_does_not_grow_with_the_recording_and_equal_times_are_sent_once() -> None:
     many = [chart(samples=30_000, lines=10) for _ in range(12)]
     encoder = ChartEncoder(many)
-    text = json.dumps([encoder.chart(one) for one in many] + encoder.pool)
-    assert len(text) < 1.3 * BUDGET
-    encoder = ChartEncoder([chart(lines=6)])
-    encoder.chart(chart(lines=6))
-    assert len(encoder.pool) == 1 + 6
-
-
-def test_columns_share_their_decimals() -> None:
-    columns: dict[tuple[str | float | None, ...], list[str]] = {
-        (1234.5, 1.0, None): ["1234", "1", "–"],
-        (0.01234, -0.5): ["0.0123", "−0.5000"],
-        ("text", 2.0): ["text", "2.000"],
-        (1.2e-8, float("nan")): ["1.20e−08", "–"],
-    }
-    for column, texts in columns.items():
-        assert [cell_text(cell, column_digits(column)) for cell in column] == texts
+    assert len(json.dumps([encoder.chart(one) for one in many] + encoder.pool)) < 1.3 * BUDGET
 
 
 # The verdict on a model follows from its METRICS, and gives remedies.
@@ -147,17 +123,12 @@ def metrics(
     ("change", "motions", "grade", "words"),
     [
         ({}, {"held out"}, "good", "elbow is the weakest"),
-        ({"current": 0.7}, {"held out"}, "fair", "moves this joint more"),
         ({"current": -0.5}, {"held out"}, "poor", "for elbow the mean would be a better model"),
         ({"torque": 0.5}, {"held out"}, "poor", "mounting and payload"),
-        ({"energy": -2.0}, {"held out"}, "fair", "identify with a new"),
-        ({"rmse": 9.0}, {"held out"}, "poor", "standby"),
         ({"motion": -14.0}, {"held out"}, "fair", "recordings of several days"),
         ({"motion": 30.0}, {"held out"}, "poor", "30.0 %"),
         ({"torque": 0.99899}, {"held out"}, "good", "at least 99.89 %"),  # never rounded up
         ({}, {"fitted"}, "fair", "fitted to"),
-        ({}, {"fitted", "same motion again"}, "fair", "the same motion again"),
-        ({}, {"unknown"}, "fair", "does not name"),
     ],
 )
 def test_the_worst_finding_determines_the_grade(
@@ -166,25 +137,11 @@ def test_the_worst_finding_determines_the_grade(
     verdict = judge([metrics(), metrics(**change)], JOINTS, motions=motions)
     assert verdict.grade == grade
     assert any(words in statement.text for statement in verdict.statements)
-
-
-def test_a_model_of_another_arm_is_never_called_trustworthy() -> None:
     line = "the model is of arm 1, the recording of arm 2"
-    for good, known in itertools.product((True, False), repeat=2):
-        found = [metrics()] if good else [metrics(energy=9.0)]
-        another = line if known else None
-        verdict = judge(found, JOINTS, motions={"held out"}, another_arm=another, doubts=[line])
-        assert verdict.grade == ("fair" if good else "poor")
-        assert "trusted" not in verdict.headline
-        assert ("another arm" in verdict.headline) == known
-        assert sum("arm 2" in statement.text for statement in verdict.statements) == 1
-
-
-def test_missing_channels_are_named() -> None:
-    empty = {"torque": None, "current": [{"r2": None}, {"r2": None}], "power": None}
-    texts = " ".join(s.text for s in judge([empty], JOINTS, motions={"held out"}).statements)
-    assert "no information about the joint torques" in texts
-    assert "actual_robot_voltage" in texts
+    other = judge([metrics(**change)], JOINTS, motions=motions, another_arm=line, doubts=[line])
+    assert other.grade != "good"
+    assert "another arm" in other.headline
+    assert "trusted" not in other.headline
 
 
 # The page of an optimized cycle.
@@ -209,17 +166,6 @@ def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None
     assert np.trapezoid(before.total, before.time) == pytest.approx(truth.total, rel=5e-3)
 
 
-def test_speed_scaling_starts_at_full_speed_without_slack(report: OptimizationReport) -> None:
-    assert report.scaled is not None
-    moving = sum(move.duration for move in report.optimized.cycle.moves)
-    assert report.scaled[0, 0] == pytest.approx(moving)
-    assert report.scaled[-1, 0] == pytest.approx(2.0 * report.optimized.duration)
-    chart = cycle_time_chart(report)
-    assert chart is not None
-    labels = [line.label for line in chart.panels[0].lines]
-    assert labels[:2] == ["least energy", "speed scaling"]
-
-
 def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationReport) -> None:
     """At the wall, with 90 % efficiency."""
     for measured, word in ((None, "predicted"), (MEASURED, "measured")):
@@ -235,14 +181,9 @@ def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationR
     assert year[3:] == (f"{365 * kwh * 0.3:.4g}", f"{365 * kwh * 0.4:.4g}")
 
 
-def test_a_browser_and_figures_show_it(
-    report: OptimizationReport, tmp_path: Path, browser: Browser
-) -> None:
-    made = optimization_page(report)
-    contents = [item.content for section in made.sections for item in section.items]
-    assert all(draw_chart(each).axes for each in contents if isinstance(each, Chart))
+def test_a_browser_shows_it(report: OptimizationReport, tmp_path: Path, browser: Browser) -> None:
     file = tmp_path / "page.html"
-    file.write_text(render(made), encoding="utf-8")
+    file.write_text(render(optimization_page(report)), encoding="utf-8")
     browser.open(file)
     assert browser.evaluate("document.querySelectorAll('figure .panel svg').length") == 9
     assert browser.complaints == []
