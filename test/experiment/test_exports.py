@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from test.energy.known_arm import known_model
 from test.optimization.hand_made import ROBOT, hand_made_cycle
@@ -18,7 +17,6 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.cycle_exports import (
     PREDICTION,
     PROGRAM,
-    TRAJECTORY,
     export_cycle,
 )
 from ur_energy_model.experiment.motion_process import urscript
@@ -29,7 +27,7 @@ from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.plan import Plan, read_plan
+from ur_energy_model.trajectory.plan import read_plan
 
 STEP = 0.002
 
@@ -76,21 +74,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = read_plan(folder / PREDICTION, ROBOT.joint_names)
     assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=1e-4)
     return folder
-
-
-def test_the_yaml_is_a_joint_trajectory(folder: Path) -> None:
-    message = yaml.safe_load((folder / TRAJECTORY).read_text())
-    assert set(message) == {"joint_names", "points"}
-    assert message["joint_names"] == list(ROBOT.joint_names)
-    names = ("positions", "velocities", "accelerations")
-    assert all(set(point) == {*names, "time_from_start"} for point in message["points"])
-    stamps = [point["time_from_start"] for point in message["points"]]
-    time = np.array([stamp["sec"] + 1e-9 * stamp["nanosec"] for stamp in stamps])
-    q, qd, qdd = (np.array([point[name] for point in message["points"]]) for name in names)
-    assert {q.dtype, qd.dtype, qdd.dtype} == {np.dtype(float)}
-    plan = Plan(time, q, qd, qdd)
-    assert plan.duration == pytest.approx(OPTIMIZED.duration, abs=1e-6)
-    assert predict_energy(MODEL, plan).total == pytest.approx(ENERGY, rel=5e-3)
 
 
 def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:

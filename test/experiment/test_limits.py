@@ -76,31 +76,16 @@ def test_regressor_gives_torque() -> None:
     expected = expected + coulomb * np.sign(QD) + viscous * QD + motor * QDD
     torque = REGRESSOR.matrix(Q, QD, QDD) @ parameters
     np.testing.assert_allclose(torque, expected, rtol=1e-9, atol=1e-8)
-    # Speeds of rounding size are rest: their signs differ between processors.
-    still = QD.copy()
-    still[[0, -1]] = 0.0
-    noise = np.where(still == 0, 1e-15 * np.random.default_rng(4).choice([-1, 1], QD.shape), 0.0)
-    columns = REGRESSOR.matrix(Q, still + noise, QDD)[..., 10::13]
-    np.testing.assert_array_equal(columns, np.sign(still)[:, :, None] * np.eye(6))
 
 
-@pytest.mark.parametrize("arm", ["ur5", "ur10e"])
-def test_a_ur_arm_has_52_base_parameters(arm: str) -> None:
+def test_a_ur_arm_has_52_base_parameters() -> None:
     """Raviola et al. 2021: 36 inertial, 12 of friction, 4 motor inertias."""
-    bases = base_choices(ArmDynamics(load_robot(arm)))
+    bases = base_choices(ArmDynamics(load_robot("ur5")))
     assert {base.shape for base in bases} == {(78, 52)}
     columns = np.flatnonzero(bases[0].any(axis=1)) % 13
     assert [int(np.sum(columns == kind)) for kind in (10, 11)] == [6, 6]
 
 
-def test_speeds_are_those_of_moving_points() -> None:
-    frames, step = LIMITS.dynamics.frames, 1e-6
-    before, after = (frames(Q + sign * step * QD)[0][:, [2, 6]][..., :3, 3] for sign in (-1, 1))
-    numeric = np.linalg.norm((after - before) / (2 * step), axis=-1)
-    np.testing.assert_allclose(LIMITS.speeds(Q, QD), numeric, rtol=1e-5)
-
-
-OPEN = np.array([0.0, -np.pi / 2, 0.6, -np.pi / 2, -np.pi / 2, 0.0])
 LEFT = np.array([-1.4, -0.35, 0.3, -1.5, -1.5, 0.0])
 RIGHT = LEFT * np.array([-1, 1, 1, 1, 1, 1])
 POST = Wall("post", np.array([1.0, 0.0, 0.0]), -0.45)
@@ -117,9 +102,6 @@ def test_the_approach_goes_around_obstacles_or_is_refused() -> None:
     blocked = replace(LIMITS, geometry=ArmGeometry(ROBOT, (TABLE, POST, ceiling)))
     with pytest.raises(MotionRefusedError, match="by hand"):
         plan_approach(LEFT, RIGHT, blocked)
-    below = np.array([0.0, 0.3, 0.2, -1.5, -1.5, 0.0])  # an arm on a pedestal may hang below
-    assert LIMITS.geometry.wall_distances(below[None]).min() < 0
-    np.testing.assert_array_equal(plan_approach(below, OPEN, LIMITS)[-1], OPEN)
 
 
 def test_violated_limits_are_found() -> None:
