@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from test.energy.known_arm import ROBOT, known_model
+from test.energy.known_arm import known_model
 from test.launch.stand_in import launch_file
 from test.nodes.conftest import Cell
-from test.nodes.driver import Driver
 from ur_energy_model.model.model_file import save_model
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
@@ -138,34 +137,6 @@ def test_two_arms_in_two_namespaces(
     assert output.count("process has finished cleanly") == 4, output
     for name in hosts:
         assert len(list(tmp_path.glob(f"bags_{name}/*/metadata.yaml"))) == 1
-
-
-def test_beside_a_driver(cell: Cell, tmp_path: Path, fresh_host: Callable[[], str]) -> None:
-    save_model(known_model(), tmp_path / "model.yaml")
-    host = fresh_host()
-    cell.start_process("simulated_robot", host=host, motion="hold")
-    names = [f"left_{joint}" for joint in ROBOT.joint_names]
-    driver = Driver(cell.domain, names, namespace="cell_3")
-    cell.observer.subscribe("/cell_3/energy/total/power", "std_msgs/Float64")
-    given = {"model_file": str(tmp_path / "model.yaml"), "bag_directory": str(tmp_path / "bags")}
-    given |= {"robot_ip": host, "namespace": "cell_3", "tf_prefix": "left_", "record": "false"}
-    child = launched(cell, "ur_driver", **given, respawn="true", respawn_delay="0.5")
-
-    def published() -> bool:
-        driver.publish()
-        return "/cell_3/energy/total/power" in cell.observer.latest
-
-    cell.observer.wait(published, "the power")
-    recorded = cell.observer.wait(
-        lambda: (answer := cell.observer.call("/cell_3/logger/start_recording")).success and answer,
-        "the logger's connection",
-    )
-    publishers = cell.observer.node.get_publishers_info_by_topic("/cell_3/joint_states")
-    assert [each.node_name for each in publishers] == ["driver"]
-    child.send_signal(signal.SIGINT)
-    assert ended(child).count("process has finished cleanly") == 2
-    assert (Path(recorded.message) / "metadata.yaml").is_file()
-    driver.close()
 
 
 @pytest.mark.parametrize("respawn", ["true", "false"])

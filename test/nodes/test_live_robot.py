@@ -151,27 +151,25 @@ def test_a_plan_is_predicted_and_measured(robot: Robot) -> None:
     publisher = observer.node.create_publisher(JointTrajectory, "/energy/planned_trajectory", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     seconds = 0.3 / 0.3 + 0.3 / 1.0  # trapezoid with 0.3 rad/s and 1 rad/s^2
+
+    def answer(*keys: str) -> dict[str, str]:
+        def is_there(found: dict[str, str]) -> bool:
+            return found["plan_stamp"] == stamp and bool(found.keys() & set(keys))
+
+        return observer.status_that("total", is_there, keys[0], topic)
+
     for attempt in range(5):  # where the machine is busy, the arm moves late
         with RtdeSource(robot.host, fields=("actual_q",)) as source:
             batch = source.read(10.0)
         assert batch is not None
-        here = batch["actual_q"][-1]
+        here, stamp = batch["actual_q"][-1], f"{attempt}.000000000"
         goal = here + 0.3 * (1 if here[1] < -1.5 else -1)
-        plan = JointTrajectory(joint_names=list(JOINTS))
-        plan.header.stamp.sec = attempt
         point = JointTrajectoryPoint(positions=goal.tolist())
         point.time_from_start = duration_message(seconds)
-        plan.points.append(point)
+        plan = JointTrajectory(joint_names=list(JOINTS), points=[point])
+        plan.header.stamp.sec = attempt
         publisher.publish(plan)
-        stamp = f"{attempt}.000000000"
         observer.wait(lambda: topic in observer.latest, "an answer")
-
-        def answer(*keys: str, stamp: str = stamp) -> dict[str, str]:
-            def is_there(found: dict[str, str]) -> bool:
-                return found["plan_stamp"] == stamp and bool(found.keys() & set(keys))
-
-            return observer.status_that("total", is_there, keys[0], topic)
-
         predicted = answer("energy_J")
         assert "measured_energy_J" not in predicted
         assert float(predicted["duration_s"]) == pytest.approx(seconds)
