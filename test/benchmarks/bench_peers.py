@@ -86,7 +86,7 @@ def _by_group(
     return [
         (group, method, str(len(own)), *cells(own, group, method))
         for group in dict.fromkeys(pair.group for pair, _ in found)
-        for method in sorted({name for _, name in found}, key=lambda name: name != OURS)
+        for method in sorted(dict.fromkeys(n for _, n in found), key=lambda n: n != OURS)
         if (
             own := [v for (pair, name), v in found.items() if (pair.group, name) == (group, method)]
         )
