@@ -1,7 +1,9 @@
-"""Joints, standby, drivers and regeneration sum to the total: every sample and integral."""
+"""Joints, standby, drivers and regeneration sum to the total: every sample, integral, surface."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +14,26 @@ from hypothesis import strategies as st
 from test.energy.known_arm import ROBOT, changed, known_model, motion
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Cycle
-from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions
+from ur_energy_model.energy.topics import (
+    PARTS,
+    cycle_status,
+    energy_names,
+    energy_values,
+    interval_energies,
+    joint_interfaces,
+    numbers,
+    summary_statuses,
+)
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.sinks.live_arm import joint_rows, part_rows
+from ur_energy_model.sinks.opcua_nodes import MAIN, SUM, metering_points
+from ur_energy_model.sinks.prometheus_metrics import ArmMetrics
+from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array
 
 JOINTS = ROBOT.joint_names
@@ -114,6 +131,92 @@ def test_at_every_sample_and_in_every_integral(
     assert method == "motion" or given_back > 0.0
     for cycle in cycles:
         sums(estimator.channels, cycle.reading.net)
+
+
+def reading_of(telemetry: Telemetry) -> tuple[ArmReading, Cycle, MeterReading]:
+    cycles: list[Cycle] = []
+    options = LiveOptions(cycle_trigger="program")
+    estimator = LiveEstimator(model_with(5.0), ROBOT, options, on_cycle=cycles.append)
+    estimator.update(telemetry)
+    snapshot = estimator.snapshot()
+    assert snapshot is not None
+    assert snapshot.since_reset.net[snapshot.channels.arm["regeneration"]] > 10.0
+    passed = estimator.read_interval()
+    return ArmReading("arm", 0, JOINTS, snapshot, LinkStatus()), cycles[0], passed
+
+
+def of_names(values: dict[str, float], pattern: str) -> tuple[float, float]:
+    parts = sum(values[pattern.format(name)] for name in (*JOINTS, *PARTS))
+    return parts, values[pattern.format("total")]
+
+
+def of_row(names: Iterable[str], values: Array) -> tuple[float, float]:
+    return of_names(dict(zip(names, values.tolist(), strict=True)), "{}")
+
+
+def of_status(snapshot: Snapshot) -> tuple[float, float]:
+    total = {status.name: status.values for status in summary_statuses(snapshot, JOINTS, "")}[
+        "energy: total"
+    ]
+    parts = ("standby_energy_J", "driver_energy_J", "regeneration_energy_J", "motors_energy_J")
+    return sum(float(total[name]) for name in parts), float(total["energy_J"])  # type: ignore
+
+
+def of_cycle(values: dict[str, object]) -> tuple[float, float]:
+    names = (*JOINTS, "standby", "driver", "regeneration")
+    numbers = {name: float(value) for name, value in values.items() if name != "cycle"}  # type: ignore
+    return sum(numbers[f"{name}_energy"] for name in names), numbers["total_energy"]
+
+
+def of_interval(values: dict[str, object]) -> tuple[float, float]:
+    found = json.loads(json.dumps(values))
+    joints = sum(each["energy_J"] for each in found["joints"].values())
+    return joints + sum(found[f"{name}_J"] for name in PARTS), found["total_J"]
+
+
+def of_prometheus(reading: ArmReading) -> tuple[float, float]:
+    values = ArmMetrics().values(reading)
+    parts, total = (
+        values[f"ur_energy_{name}"] for name in ("part_energy_joules", "total_energy_joules_total")
+    )
+    return sum(parts.values()), total["arm",]
+
+
+def of_opcua(reading: ArmReading) -> tuple[float, float]:
+    values = {name: each[SUM].value for name, each in metering_points(reading).items()}
+    return sum(values[name] for name in (*JOINTS, *map(str.title, PARTS))), values[MAIN]
+
+
+def of_views(reading: ArmReading) -> tuple[float, float]:
+    rows = (*joint_rows(reading), *part_rows(reading))
+    snapshot = reading.snapshot
+    return sum(row.energy for row in rows), snapshot.since_reset.net[snapshot.channels.arm["total"]]
+
+
+def test_on_every_surface() -> None:
+    reading, cycle, passed = reading_of(braking())
+    snapshot = reading.snapshot
+    values = numbers(snapshot, JOINTS)
+    energy, power, _ = energy_values(snapshot)
+    interfaces = joint_interfaces(snapshot, JOINTS)
+    surfaces: dict[str, Callable[[], tuple[float, float]]] = {
+        "energies of topics": lambda: of_names(values, "energy/{}/energy"),
+        "powers of topics": lambda: of_names(values, "energy/{}/power"),
+        "positions of energy": lambda: of_row(energy_names(JOINTS), energy),
+        "velocities of energy": lambda: of_row(energy_names(JOINTS), power),
+        "energy/joints": lambda: of_names(
+            {name: each["electrical_energy"] for name, each in interfaces.items()}, "{}"
+        ),
+        "energy/summary": lambda: of_status(snapshot),
+        "energy/cycle": lambda: of_cycle(dict(cycle_status(cycle, snapshot.channels).values)),
+        "read_interval": lambda: of_interval(interval_energies(passed, snapshot.channels, JOINTS)),
+        "Prometheus": lambda: of_prometheus(reading),
+        "OPC UA": lambda: of_opcua(reading),
+        "live view": lambda: of_views(reading),
+    }
+    for name, surface in surfaces.items():
+        parts, total = surface()
+        assert parts == pytest.approx(total, rel=1e-9), name
 
 
 def test_counters_of_a_version_without_regeneration_sum_too() -> None:

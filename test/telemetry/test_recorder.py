@@ -6,14 +6,17 @@ from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
+from test.telemetry.system_clock import SystemClock
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
+from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import (
@@ -298,3 +301,38 @@ def test_an_overflow_is_counted_and_becomes_a_gap():
     assert (gap.index, gap.missing, gap.cause) == (0, queue.overflow, OVERFLOW)
     assert gap.end == after.time[0]
     queue.close()
+
+
+def live(count, first):
+    """Batches stamped as a source would stamp them now."""
+    start, made = HOST_CLOCK.now(), batches(count, first=first)
+    origin = made[0].time[0]
+    return [
+        replace(part, stamp=start + np.rint((part.time - origin) * 1e9).astype(np.int64))
+        for part in made
+    ]
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_samples_marks_and_names_share_one_clock_that_somebody_sets(tmp_path, monkeypatch, step):
+    system, source = SystemClock(monkeypatch), ScriptedSource()
+    before, bags, stamps, marks = HOST_CLOCK.check(), [], [], []
+    with Recorder(source, tmp_path) as recorder:
+        for number in range(2):
+            bags.append(recorder.start())
+            source.give(*live(4, 200 * number))
+            if not number:
+                system.step(step)
+            recorder.mark("after the step")
+            source.give(*live(4, 200 * number + 100))
+            recorder.stop()
+    monkeypatch.undo()
+    assert HOST_CLOCK.check() == before + 2  # there and back
+    for bag in bags:
+        stamps.append(np.array(read_bag(bag).stamp))
+        events = {event.kind: event for event in read_events(bag)}
+        marks.append(events["mark"].stamp)
+        assert np.ptp(stamps[-1]) * 1e-9 < 60
+        assert abs(marks[-1] - stamps[-1][0]) * 1e-9 < 60
+    assert any("was set" in event.text for event in read_events(bags[0]))
+    assert (stamps[1][0] - stamps[0][-1]) * 1e-9 == pytest.approx(step, abs=60)

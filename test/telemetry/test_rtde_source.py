@@ -1,6 +1,7 @@
 """Live telemetry: every sample once, gaps with their causes, and never another arm's samples."""
 
 import random
+import signal
 import socket
 import threading
 import time
@@ -11,8 +12,10 @@ import pytest
 
 from test.telemetry.rtde_peer import START_TIME, PeerBehaviour, RtdePeer, value_of
 from ur_energy_model.errors import ControllerError, WrongRobotError
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.fields import FIELDS as TABLE
 from ur_energy_model.telemetry.rtde import connection as client
-from ur_energy_model.telemetry.rtde import dashboard_client
+from ur_energy_model.telemetry.rtde import dashboard_client, packet_stream
 from ur_energy_model.telemetry.rtde import source as rtde
 from ur_energy_model.telemetry.rtde.dashboard_client import SIMULATED_SERIAL_PREFIX
 from ur_energy_model.telemetry.rtde.protocol import (
@@ -292,3 +295,39 @@ def test_the_robot_is_known_and_the_name_of_its_program_follows(peer, monkeypatc
             names += [batch.info.program for batch in read(source, 1)]
         assert names[-1] == "other"
         assert [event.kind for event in source.take_events()].count("program") == 1
+
+
+STALL = 4.0
+"""Longer than buffers last, the silence that counts as a lost connection, and AHEAD_SECONDS [s]."""
+
+
+def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch):
+    monkeypatch.setattr(packet_stream, "AHEAD_SECONDS", 1.0)
+    monkeypatch.setattr(rtde, "LONGEST_BACKOFF", 0.5)
+    host = fresh_host()
+    process = simulate(host)
+    link = LinkOptions(dashboard_port=closed_port(), silence=1.0)
+    with RtdeSource(host, fields=tuple(TABLE), link=link, patience=30.0) as source:
+        read(source, 500)
+        time.sleep(STALL)  # as a reader that was stopped
+        wait_for_new_samples(source)
+        assert source.status.reconnects > 0
+        process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + STALL / 2
+        while time.monotonic() < end:
+            source.read(0.2)
+        process.send_signal(signal.SIGCONT)  # sends a burst for the time it stood still
+        wait_for_new_samples(source)
+        texts = [event.text for event in source.take_events()]
+    assert not any("another controller" in text for text in texts)
+
+
+def wait_for_new_samples(source):
+    """Read what waited in buffers, until samples come that were just taken."""
+    end = time.monotonic() + 40.0
+    while time.monotonic() < end:
+        batch = source.read(0.2)
+        if batch is not None and HOST_CLOCK.now() - batch.stamp[-1] < 1_000_000_000:
+            read(source, 500)
+            return
+    raise AssertionError(f"no new samples: {source.status.problem}")

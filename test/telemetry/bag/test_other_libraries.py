@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from numpy.typing import NDArray
@@ -15,7 +16,11 @@ from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.message_encoder import (
+    DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
+    FLOAT64,
+    JOINT_STATE,
+    LOG,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names
@@ -34,6 +39,12 @@ SMALL = ("actual_q", "payload")
 def stamps_of(telemetry: Telemetry) -> NDArray[np.int64]:
     assert telemetry.stamp is not None
     return telemetry.stamp
+
+
+@pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
+def test_hashes_are_those_of_the_real_types(kind):
+    assert STORE.hash_rihs01(kind.name) == kind.digest
+    assert get_types_from_msg(kind.definition, kind.name)[kind.name] == STORE.fielddefs[kind.name]
 
 
 def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
