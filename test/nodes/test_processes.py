@@ -11,6 +11,7 @@ from rclpy.parameter import Parameter
 from rclpy.validate_full_topic_name import validate_full_topic_name
 
 from test.conftest import Simulate
+from test.interrupting import assert_quiet, interrupted
 from test.nodes.conftest import Cell
 from tools.generated_files import files
 from ur_energy_model.energy.topics import number_topics
@@ -174,3 +175,18 @@ def test_every_start_of_a_cell_records(
     bags = sorted((cell.folder / "bags").iterdir())
     assert len(bags) == 2
     assert all(len(read_bag(bag)) > 0 for bag in bags)
+
+
+@pytest.mark.parametrize(("name", "phases"), [("estimator_node", 3), ("logger_node", 2)])
+def test_a_node_ends_cleanly_whenever_it_is_interrupted(
+    name: str, phases: int, cell: Cell, model: Path, tmp_path: Path, fresh_host
+) -> None:
+    arguments = {
+        "estimator_node": ["-p", "source:=joint_states", "-p", f"model_file:={model}"],
+        "logger_node": ["-p", f"robot_ip:={fresh_host()}", "-p", f"bag_directory:={tmp_path}"],
+    }[name]
+    delays = [4.0 * k / (phases - 1) for k in range(phases)]
+    ends = interrupted(
+        name, ["--ros-args", *arguments], delays, tmp_path, environment=cell.environment
+    )
+    assert_quiet(ends, 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from test.optimization.simulated_cycle import ROBOT, arm_model, bag_of, pick_and_place, recorded
-from ur_energy_model.errors import InputError
+from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
@@ -108,3 +109,8 @@ def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path:
     off = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=10.0))
     assert off.new_energy < 0.5 * off.scaled_energy
     assert any("switched off" in note for note in off.notes)
+
+
+def test_another_arm_is_refused(bag: Path) -> None:
+    with pytest.raises(WrongRobotError, match="ur5e"):
+        optimize_cycle(replace(arm_model(), robot="ur3e"), bag)

@@ -9,6 +9,7 @@ import pytest
 
 from test.optimization.hand_made import HOME, ROBOT
 from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.cycle import recorded_switching
 from ur_energy_model.optimization.recorded_motion import (
     FoundCycles,
@@ -84,3 +85,12 @@ def test_time_energy_and_power_are_read_from_the_recording() -> None:
     assert found.power == pytest.approx(8.0)
     assert found.energy == pytest.approx(60.0 + 140.0, rel=0.03)
     assert recorded_switching(Telemetry(time, {"robot_mode": modes})) is None
+
+
+def test_freedrive_is_refused(tmp_path: Path) -> None:
+    chain = pick_and_place()
+    telemetry = recorded(chain, 2.2 * chain.duration)
+    mode = np.full(len(telemetry), 7.0)
+    mode[1000:1200] = 6.0
+    with pytest.raises(RecordingError, match="freedrive"):
+        found(tmp_path, telemetry, robot_mode=mode)
