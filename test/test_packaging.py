@@ -167,3 +167,41 @@ def test_colcon_scripts_run_with_the_python_of_the_shell(tmp_path: Path) -> None
         assert {path.name for path in scripts.iterdir()} == set(EXECUTABLES)
         for path in scripts.iterdir():
             assert path.read_text(encoding="utf-8").startswith("#!/usr/bin/env python3\n")
+
+
+def test_catkin_pkg_accepts_the_manifest() -> None:
+    """As colcon, rosdep and bloom read it; ur_rtde is left to pip unless somebody has a key."""
+    package = pytest.importorskip("catkin_pkg.package", reason="catkin_pkg is not installed here")
+    warnings: list[str] = []
+    manifest = package.parse_package(str(ROOT / "package.xml"), warnings=warnings)
+    manifest.validate(warnings)
+    assert warnings == []
+    assert manifest.get_build_type() == "ament_python"
+    for variables, resolved in (({}, False), ({"UR_RTDE_FROM_ROSDEP": "1"}, True)):
+        manifest.evaluate_conditions(variables)
+        needed = {each.name for each in manifest.exec_depends if each.evaluated_condition}
+        assert ("python3-ur-rtde-pip" in needed) == resolved
+
+
+def test_colcon_can_evaluate_what_setup_py_declares() -> None:
+    """colcon reads the repr of every public attribute of the distribution as a Python literal."""
+    program = (
+        "from distutils.core import run_setup\n"
+        "found = run_setup('setup.py', script_args=('--dry-run',), stop_after='config')\n"
+        "names = found.display_option_names\n"
+        "print(repr({key: value for key, value in vars(found).items()\n"
+        "    if key[0] != '_' and not callable(value) and key not in names\n"
+        "    and key not in ('cmdclass', 'distclass', 'ext_modules', 'metadata')}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import setuptools\n" + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    declared = ast.literal_eval(done.stdout)
+    assert declared["python_requires"] == ">=3.10"
+    assert ("bin", ["resource/bin/ur_energy"]) in declared["data_files"]
+    assert len(declared["entry_points"]["console_scripts"]) == len(EXECUTABLES)

@@ -67,6 +67,28 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     assert not children_of(str(output))
 
 
+@pytest.mark.timeout(120)
+def test_demo_leaves_nothing_running_when_interrupted(
+    tmp_path: Path, fresh_host: Callable[[], str]
+) -> None:
+    output = tmp_path / "demo_output"
+    with subprocess.Popen(
+        [*DEMO, "--host", fresh_host(), "-o", str(output)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        assert demo.stderr is not None
+        for line in demo.stderr:
+            if "the logger records ..." in line:
+                break
+        assert _wait_for(lambda: any((output / "bags").rglob("*.mcap")), 30.0)
+        demo.send_signal(signal.SIGINT)
+        demo.communicate(timeout=40)
+    assert demo.returncode == 130
+    assert not children_of(str(output))
+
+
 def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_path: Path) -> None:
     with Processes(tmp_path, {}) as processes:
         processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
