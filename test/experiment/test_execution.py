@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -95,17 +96,29 @@ def control(host: str, line: str) -> None:
         assert lines.readline().startswith("ok")
 
 
-def test_a_complete_recording_of_a_motion(fast, short, tmp_path):
+def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
+    fast, short, tmp_path, monkeypatch
+):
+    """The controller's watchdog ends a program after half a second without set points."""
+    (tmp_path / "slow_motion.py").write_text(
+        "import time\nfrom dataclasses import dataclass\n"
+        "from ur_energy_model.trajectory.fourier import FourierTrajectory\n"
+        "time.sleep(0.8)\n\n@dataclass(frozen=True, eq=False)\n"
+        "class SlowMotion(FourierTrajectory):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = importlib.import_module("slow_motion").SlowMotion
+    motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
     approve, bag = Approval(), tmp_path / "bag"
-    wild = replace(short, a=20 * short.a, b=20 * short.b)
-    with pytest.raises(MotionRefusedError, match="not safe"):  # before it connects
-        execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", bag, approve=approve)
-    result = execute(ExecutionPlan(short, LIMITS), fast, bag, approve=approve)
+    result = execute(ExecutionPlan(motion, LIMITS), fast, bag, approve=approve)
     assert result.completed, result.reason
     assert result.status.lost == 0
     assert result.following_error < 0.02
     (summary,) = approve.shown
+    assert (summary.robot, summary.duration) == (ROBOT.name, short.duration)
     np.testing.assert_allclose(summary.start, short.start)
+    assert summary.joint_speed.max() < 3.2
+
     telemetry = read_bag(bag)
     assert telemetry.gaps == ()
     assert telemetry.info.simulated
@@ -118,6 +131,12 @@ def test_a_complete_recording_of_a_motion(fast, short, tmp_path):
     wanted = short.sample(np.linspace(0, short.duration, 500))[0]
     np.testing.assert_allclose(reached.max(axis=0), wanted.max(axis=0), atol=0.02)
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
+
+
+def test_unsafe_trajectories_are_refused_before_connecting(short, tmp_path):
+    wild = replace(short, a=20 * short.a, b=20 * short.b)
+    with pytest.raises(MotionRefusedError, match="not safe"):
+        execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", tmp_path / "bag", approve=Approval())
 
 
 def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
@@ -133,38 +152,47 @@ def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
         assert (np.abs(recorded[name]).max(axis=0) < ROBOT.max_velocity).all()
 
 
-def test_runs_that_end_early_stop_the_arm_and_keep_their_bags(
-    simulate, fresh_host, short, tmp_path
-):
-    """By Ctrl-C, a cut connection and a dead controller."""
+def test_interrupt_stops_the_arm_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+    host = fresh_host()
+    simulate(host, *HOLD, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 130, errors
+    telemetry = read_bag(tmp_path / "bag")
+    assert len(telemetry) > RATE
+    assert np.abs(telemetry["target_qd"]).max() > 0.05
+    # It was slowed down on its path within half a second, not cut off.
+    assert np.abs(telemetry["target_qd"][-1]).max() < 0.02
+    assert (telemetry["safety_mode"] == 1).all()
+
+
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
     host = fresh_host()
     controller = simulate(host, *HOLD, robot=ROBOT.name)
-    motion, bags = replace(short, repetitions=6), {}
-    for how, code in (("interrupt", 130), ("cut", 1), ("dead", 1)):
-        folder = tmp_path / how
-        folder.mkdir()
-        with execution(host, motion, folder) as child:
-            if how == "interrupt":
-                child.send_signal(signal.SIGINT)
-            elif how == "cut":
-                control(host, "fault stalled_stream@0+inf")
-            else:
-                controller.kill()
-            output, errors = child.communicate(timeout=90)
-        assert (child.returncode, output) == (code, ""), errors
-        bags[how] = read_bag(folder / "bag")
-        assert len(bags[how]) > RATE
-        if how == "cut":  # the arm comes to rest although the connection is lost
-            control(host, "clear")
-            with RtdeSource(host, patience=10.0) as source:
-                after = source.read(2.0)
-            assert after is not None
-            assert np.abs(after["target_qd"]).max() < 1e-3
-        if how != "interrupt":
-            assert "kept" in errors.splitlines()[-1]
-    stopped = bags["interrupt"]
-    assert np.abs(stopped["target_qd"]).max() > 0.05
-    # It was slowed down on its path within half a second, not cut off.
-    assert np.abs(stopped["target_qd"][-1]).max() < 0.02
-    assert (stopped["safety_mode"] == 1).all()
-    assert all(gap.index == len(bags["dead"]) for gap in bags["dead"].gaps)  # at most the outage
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
+        controller.kill()
+        output, errors = child.communicate(timeout=90)
+    assert (child.returncode, output) == (1, ""), errors
+    assert "kept" in errors.splitlines()[-1]
+    telemetry = read_bag(tmp_path / "bag")
+    assert len(telemetry) > RATE
+    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
+
+
+def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
+    """The arm comes to rest although the connection is lost."""
+    host = fresh_host()
+    controller = simulate(host, *HOLD, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=8), tmp_path) as child:
+        control(host, "fault stalled_stream@0+inf")
+        _, errors = child.communicate(timeout=90)
+    assert child.returncode == 1, errors
+    assert "kept" in errors.splitlines()[-1]
+    assert len(read_bag(tmp_path / "bag")) > RATE
+    control(host, "clear")
+    with RtdeSource(host, patience=10.0) as source:
+        after = source.read(2.0)
+    assert after is not None
+    assert np.abs(after["target_qd"]).max() < 1e-3
+    controller.terminate()
