@@ -11,10 +11,15 @@ import pytest
 from test.nodes.conftest import Cell
 
 
-def child_of(process: int) -> Callable[[], bool]:
+def end_of_child(cell: Cell, process: int) -> Callable[[], bool]:
     """Whether the only child of a process has ended, which then may be nobody's child."""
-    tasks = Path(f"/proc/{process}/task").glob("*/children")
-    (child,) = (word for path in tasks for word in path.read_text().split())
+
+    def children() -> list[str]:
+        tasks = Path(f"/proc/{process}/task").glob("*/children")
+        return [word for path in tasks for word in path.read_text().split()]
+
+    cell.observer.wait(lambda: len(children()) == 1, "the process that learns")
+    (child,) = children()
 
     def is_over() -> bool:
         try:
@@ -50,7 +55,7 @@ def test_learning_over_all_that_happens_to_an_arm(
     saved = state.stat().st_mtime_ns
     observer.wait(lambda: state.stat().st_mtime_ns > saved, "a newer state")
 
-    is_over, kept = child_of(estimator.pid), state.stat().st_mtime_ns
+    is_over, kept = end_of_child(cell, estimator.pid), state.stat().st_mtime_ns
     estimator.kill()
     estimator.wait()
     cell.stop(robot)
@@ -59,6 +64,6 @@ def test_learning_over_all_that_happens_to_an_arm(
 
     _, estimator = start()  # the arm's clock begins anew
     assert minutes(0.0) >= before
-    is_over = child_of(estimator.pid)
+    is_over = end_of_child(cell, estimator.pid)
     assert cell.stop(estimator)[0] == 0
     observer.wait(is_over, "the end of what learns")
