@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 _NUMBERS: Iterator[int] = itertools.count()
 
@@ -39,6 +40,12 @@ def simulator_command(host: str, *options: str, robot: str = "ur5e") -> list[str
     """Command that starts a simulated controller."""
     command = [sys.executable, "-m", "ur_energy_model.cli.main", "simulate", "--robot", robot]
     return [*command, "--host", host, *options]
+
+
+def children_of(process: int) -> list[str]:
+    """Numbers of the processes that a process has started and that still belong to it."""
+    tasks = Path(f"/proc/{process}/task").glob("*/children")
+    return [word for path in tasks for word in path.read_text().split()]
 
 
 class Simulators:

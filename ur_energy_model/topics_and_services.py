@@ -6,7 +6,6 @@ Nodes, dashboards and docs/nodes.md use these constants. The module does not imp
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 JOINT = "<joint>"
@@ -237,14 +236,3 @@ SERVICES: dict[str, tuple[Service, ...]] = {
     "simulated_robot": (),
 }
 """Services of every node, by node name."""
-
-
-def live_topics(joints: Sequence[str]) -> dict[str, str]:
-    """Types of the topics that the estimator and bags of it always have, by absolute name."""
-    optional = (ENERGY_STAMPED, ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
-    return {
-        topic.for_joint(joint).absolute_name: topic.type
-        for topic in TOPICS["estimator"]
-        if not topic.subscribed and topic not in optional
-        for joint in (joints if JOINT in topic.name else ("",))
-    }

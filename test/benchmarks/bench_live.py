@@ -25,7 +25,7 @@ import numpy as np
 
 from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by
 from test.energy.known_arm import ROBOT, known_model, motion, packets
-from test.running import Simulators, claim_domain, fresh_host
+from test.running import Simulators, children_of, claim_domain, fresh_host
 from test.sinks.foxglove_client import FoxgloveClient
 from test.sinks.mosquitto import Mosquitto
 from test.sinks.peers import free_port, program
@@ -65,8 +65,7 @@ def keep_busy() -> None:
 
 def learner(pid: int) -> str | None:
     """Number of the process that a node has started to learn; None before."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    for child in [word for path in tasks for word in path.read_text().split()]:
+    for child in children_of(pid):
         if b"learning.background" in Path(f"/proc/{child}/cmdline").read_bytes():
             return child
     return None

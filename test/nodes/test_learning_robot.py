@@ -9,17 +9,13 @@ from pathlib import Path
 import pytest
 
 from test.nodes.conftest import Cell
+from test.running import children_of
 
 
 def end_of_child(cell: Cell, process: int) -> Callable[[], bool]:
     """Whether the only child of a process has ended, which then may be nobody's child."""
-
-    def children() -> list[str]:
-        tasks = Path(f"/proc/{process}/task").glob("*/children")
-        return [word for path in tasks for word in path.read_text().split()]
-
-    cell.observer.wait(lambda: len(children()) == 1, "the process that learns")
-    (child,) = children()
+    cell.observer.wait(lambda: len(children_of(process)) == 1, "the process that learns")
+    (child,) = children_of(process)
 
     def is_over() -> bool:
         try:

@@ -39,7 +39,14 @@ from ur_energy_model.nodes.launch_arguments import node_command
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
-from ur_energy_model.topics_and_services import live_topics
+from ur_energy_model.topics_and_services import (
+    CLOCK,
+    ENERGY_JOINTS,
+    ENERGY_STAMPED,
+    JOINT,
+    ROBOT_DESCRIPTION,
+    TOPICS,
+)
 
 NAMESPACE, PREFIX = "/cell/left", "left_"
 JOINTS = tuple(PREFIX + joint for joint in ROBOT.joint_names)
@@ -85,8 +92,13 @@ def running(
             command += ["-p", f"{name}:={value}"]
         made.run_command(command)
         observer, absolute = made.observer, {}
-        for topic, kind in live_topics(JOINTS).items():
-            absolute[topic if topic == "/diagnostics" else f"{NAMESPACE}{topic}"] = kind
+        optional = (ENERGY_STAMPED, ENERGY_JOINTS, ROBOT_DESCRIPTION, CLOCK)
+        for offered in TOPICS["estimator"]:
+            if offered.subscribed or offered in optional:
+                continue
+            for joint in JOINTS if JOINT in offered.name else ("",):
+                name = offered.for_joint(joint).absolute_name
+                absolute[name if name == "/diagnostics" else f"{NAMESPACE}{name}"] = offered.type
         absolute[STATES] = RECORDED[STATES]
         for topic, kind in absolute.items():
             observer.subscribe(topic, kind)

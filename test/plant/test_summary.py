@@ -26,7 +26,6 @@ from ur_energy_model.plant.summary import (
     summarise,
 )
 
-BERLIN = Period.from_text(zone="Europe/Berlin")
 SHIFTS = shift_starts("06:00,14:00,22:00")
 
 

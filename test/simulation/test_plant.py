@@ -37,7 +37,6 @@ PARAMETERS = draw_parameters(ROBOT, 4)
 HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 MOTION = named_motion("trajectory_a", ROBOT)
 NONE = ServoGains(np.zeros(6), np.zeros(6))
-WEIGHTLESS = Setup(gravity=np.zeros(3))
 PACE = 2 * np.pi * 12.0
 SERVO = ServoGains(PACE**2 * PARAMETERS.rotor_inertia, 1.6 * PACE * PARAMETERS.rotor_inertia)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from ur_energy_model import __version__
 from ur_energy_model.cli.commands import COMMANDS, GROUPS
 from ur_energy_model.cli.parser import BAG_SUFFIXES, Parser
-from ur_energy_model.cli.parser import USAGE as USAGE
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED

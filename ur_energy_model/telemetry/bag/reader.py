@@ -332,9 +332,11 @@ _FIRST_SAMPLES = 100
 class BagSource:
     """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
 
-    Args:     path: of the bag.     fields: names to read, None for all.     real_time: return
-    samples at the rate they were recorded at (pauses last a second at most).     batch_seconds:
-    time span of a batch, by the period of the first samples.
+    Args:
+        path: of the bag.
+        fields: names to read, None for all.
+        real_time: return samples at the rate they were recorded at (pauses last a second at most).
+        batch_seconds: time span of a batch, by the period of the first samples.
     """
 
     def __init__(
