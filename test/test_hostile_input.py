@@ -216,7 +216,8 @@ def test_bombs_are_bounded(worker: ReadingWorker, tmp_path: Path, name: str) -> 
         jobs = [("bag", tmp_path), *([("robot", tmp_path / "metadata.yaml")] * (name < "i"))]
     elif name in MCAP_BOMBS:
         file = write_file(tmp_path / "x.mcap", MCAP_BOMBS[name]())
-        jobs = [("bag", file), ("recover", file)]
+        # Recovery passes over the same records; half a million of them once are enough.
+        jobs = [("bag", file), *([("recover", file)] * (name != "metadata"))]
     else:
         jobs = [csv_file(tmp_path, Random(int(name)))]
     outcomes = [worker.judge(verdict, kind, path) for kind, path in jobs]

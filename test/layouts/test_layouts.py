@@ -28,7 +28,6 @@ from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
 from ur_energy_model.layouts.files import PURPOSES, SUBSCRIBER, ArmTopics, layout_files
-from ur_energy_model.layouts.grafana import COLUMNS, PANELS, grafana_dashboard, scrape_configuration
 from ur_energy_model.sinks.options import FOXGLOVE_PORT, PROMETHEUS_PORT
 from ur_energy_model.sinks.prometheus_metrics import METRICS
 
@@ -37,6 +36,8 @@ ARM = ArmTopics(JOINTS)
 FILES = layout_files(ARM)
 LIVE, SERVER, BAG = (f"plotjuggler/energy{name}.xml" for name in ("", "_server", "_bag"))
 CURVES = 20
+COLUMNS = 24
+"""Width of Grafana's grid."""
 
 
 def test_viewers_find_every_curve_in_an_energy_bag(tmp_path: Any) -> None:
@@ -53,9 +54,8 @@ def test_viewers_find_every_curve_in_an_energy_bag(tmp_path: Any) -> None:
     paths = foxglove_paths(FILES["foxglove/energy.json"])
     assert len(paths) == CURVES
     assert all(np.isfinite(foxglove_value(recorded, path)) for path in paths)
-    shown = [curve for curves in ARM.plots().values() for curve in curves]
-    names = [recorded[ARM.energies].name[ARM.index_of(curve)] for curve in shown]
-    assert names == [curve.name for curve in shown]
+    found = {recorded[ARM.energies].name[int(path[:-1].partition("[")[2])] for path in paths}
+    assert found == {curve.name for curves in ARM.plots().values() for curve in curves}
 
 
 def test_namespace_and_prefix_are_in_every_name() -> None:
@@ -97,13 +97,14 @@ def test_subscriptions_of_plotjuggler_and_files_of_the_package() -> None:
 
 # The dashboard of Grafana.
 
+DASHBOARD = json.loads(FILES["grafana/energy.json"])
 SERIES = re.compile(r"(ur_energy_\w+)\{([^}]*)\}(\[[^\]]+\])?")
 UNITS = {"watt", "joule", "s", "celsius", "percentunit", "short", "bool_yes_no"}
 UNIT_OF_SUFFIX = {"_watts": "watt", "_joules": "joule", "_seconds": "s", "_celsius": "celsius"}
 
 
 def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None:
-    for panel in json.loads(grafana_dashboard())["panels"]:
+    for panel in DASHBOARD["panels"]:
         unit = panel["fieldConfig"]["defaults"]["unit"]
         assert unit in UNITS
         for target in panel["targets"]:
@@ -126,15 +127,14 @@ def test_queries_of_grafana_are_of_metrics_labels_and_units_that_exist() -> None
 
 
 def test_grafana_can_import_panels_that_do_not_overlap() -> None:
-    dashboard = json.loads(grafana_dashboard())
-    assert dashboard["id"] is None, "Grafana refuses a number that it did not give"
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", dashboard["uid"])
-    names = [variable["name"] for variable in dashboard["templating"]["list"]]
+    assert DASHBOARD["id"] is None, "Grafana refuses a number that it did not give"
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
+    names = [variable["name"] for variable in DASHBOARD["templating"]["list"]]
     assert names == ["datasource", "arm"]
-    used = set(re.findall(r"\$\{?(\w+)\}?", json.dumps(dashboard)))
+    used = set(re.findall(r"\$\{?(\w+)\}?", json.dumps(DASHBOARD)))
     assert used - {"__range", "__rate_interval", "__all"} == set(names)
     cells: set[tuple[int, ...]] = set()
-    for panel in dashboard["panels"]:
+    for panel in DASHBOARD["panels"]:
         place = panel["gridPos"]
         taken = set(product(*(range(place[k], place[k] + place[size]) for k, size in ("xw", "yh"))))
         assert max(x for x, _ in taken) < COLUMNS
@@ -142,6 +142,6 @@ def test_grafana_can_import_panels_that_do_not_overlap() -> None:
         cells |= taken
         assert panel["type"] in {"stat", "timeseries", "bargauge"}
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-    assert len({panel["id"] for panel in dashboard["panels"]}) == len(PANELS)
-    (job,) = yaml.safe_load(scrape_configuration())["scrape_configs"]
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    (job,) = yaml.safe_load(FILES["prometheus/prometheus.yml"])["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"127.0.0.1:{PROMETHEUS_PORT}"]}]

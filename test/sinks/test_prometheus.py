@@ -20,7 +20,7 @@ import yaml
 
 from test.sinks.peers import Series, fetched, free_port, needs_program, program, series, until
 from test.sinks.readings import live_readings
-from ur_energy_model.layouts.grafana import PANELS, scrape_configuration
+from ur_energy_model.files import config_file
 from ur_energy_model.sinks import prometheus as prometheus_sink
 from ur_energy_model.sinks.options import Address
 from ur_energy_model.sinks.prometheus import MetricsPage
@@ -121,7 +121,7 @@ def test_prometheus_scrapes_and_answers(
 ) -> None:
     """The real one, five times a second, with the shipped configuration and dashboard."""
     monkeypatch.setattr(prometheus_sink, "SILENCE", 600.0)
-    configuration = yaml.safe_load(scrape_configuration())
+    configuration = yaml.safe_load(config_file("prometheus", "prometheus.yml").read_text())
     configuration["global"]["scrape_interval"] = "200ms"
     configuration["scrape_configs"][0]["static_configs"] = [{"targets": [str(page.address)]}]
     file = tmp_path / "prometheus.yml"
@@ -154,7 +154,7 @@ def test_prometheus_scrapes_and_answers(
             until(lambda: number(total) == pytest.approx(LAST.numbers()["energy/total/energy"]))
             assert number('up{job="ur_energy"}') == 1.0
             assert number("count({__name__=~'ur_energy_.+'})") > 30
-            for panel in PANELS:
+            for panel in json.loads(config_file("grafana", "energy.json").read_text())["panels"]:
                 for target in panel["targets"]:
                     asked = target["expr"].replace("$arm", "arm-1")
                     asked = re.sub(r"\$__(range|rate_interval)", "1m", asked)

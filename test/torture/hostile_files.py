@@ -211,11 +211,11 @@ def _unsized(size: int) -> bytes:
 
 
 MCAP_BOMBS: dict[str, Callable[[], bytes]] = {
-    "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 100_000,
-    "provenance": lambda: pack(Op.METADATA, RECORD_NAME, {"rate": "500"}) * 200_000,
-    "schemas": _many(65535, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))),
-    "channels": _many(65535, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))),
-    "metadata": lambda: pack(Op.METADATA, "m", {}) * 3_000_000,
+    "gaps": lambda: pack(Op.METADATA, GAP_RECORD_NAME, GAP) * 10_000,
+    "provenance": lambda: pack(Op.METADATA, RECORD_NAME, {"rate": "500"}) * 30_000,
+    "schemas": _many(20_000, lambda i: pack(Op.SCHEMA, *Schema(i, "a", "b", b"c" * 1000))),
+    "channels": _many(20_000, lambda i: pack(Op.CHANNEL, *Channel(i, 1, "a" * 900, "b", LABELS))),
+    "metadata": lambda: pack(Op.METADATA, "m", {}) * 510_000,
     "a large attachment": lambda: record(Op.ATTACHMENT, bytes(150 << 20)),
     "a large message": lambda: record(Op.MESSAGE, bytes(150 << 20)),
     "a large chunk": lambda: packed(SMALL * 3_000_000),

@@ -1,4 +1,4 @@
-"""The layout files of one arm."""
+"""The layout files of one arm: made here where they name its topics, else those of config/."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.topics import PARTS, energy_names
 from ur_energy_model.errors import InputError
-from ur_energy_model.layouts.grafana import grafana_dashboard, scrape_configuration
+from ur_energy_model.files import config_file
 
 # ArmTopics: topics, frames and plots of one arm in a cell.
 
@@ -64,9 +64,8 @@ class ArmTopics:
 
     def name_of(self, topic: topics.Topic) -> str:
         """Full name of a topic."""
-        if topic.name.startswith("/"):
-            return topic.name
-        return "/".join(("", *filter(None, self.namespace.split("/")), topic.name))
+        spaces = [] if topic.name.startswith("/") else self.namespace.split("/")
+        return "/".join(("", *filter(None, spaces), topic.name.lstrip("/")))
 
     @property
     def base_frame(self) -> str:
@@ -82,10 +81,6 @@ class ArmTopics:
     def energies(self) -> str:
         """Full name of the topic energy, which holds every curve."""
         return self.name_of(topics.ENERGY)
-
-    def index_of(self, curve: Curve) -> int:
-        """Position of a curve in the arrays of the topic energy."""
-        return energy_names(self.joints).index(curve.name)
 
     def plots(self) -> dict[str, tuple[Curve, ...]]:
         """Curves of each plot, by its title."""
@@ -131,12 +126,13 @@ def foxglove_layout(arm: ArmTopics) -> str:
     The arm in 3D needs robot_description as a topic, and its transforms.
     """
     panels: dict[str, Any] = {}
+    names = energy_names(arm.joints)
     for number, (title, curves) in enumerate(arm.plots().items()):
         panels[f"Plot!energy{number}"] = {
             **_titled(title),
             "paths": [
                 {
-                    "value": f"{arm.energies}.{curve.field}[{arm.index_of(curve)}]",
+                    "value": f"{arm.energies}.{curve.field}[{names.index(curve.name)}]",
                     "label": curve.legend,
                     "enabled": True,
                     "color": color,
@@ -372,20 +368,23 @@ def rviz_layout(arm: ArmTopics) -> str:
     return yaml.safe_dump(layout, sort_keys=False)
 
 
-_LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str], str]] = {
+_LAYOUTS: dict[str, tuple[Callable[[ArmTopics], str] | None, str]] = {
     "plotjuggler/energy.xml": (live_layout, "PlotJuggler, live topics"),
     "plotjuggler/energy_server.xml": (server_layout, "PlotJuggler, a Foxglove server"),
     "plotjuggler/energy_bag.xml": (bag_layout, "PlotJuggler, a bag"),
     "foxglove/energy.json": (foxglove_layout, "Foxglove, live topics or a bag"),
     "rviz/energy.rviz": (rviz_layout, "rviz, live topics"),
-    "grafana/energy.json": (lambda _: grafana_dashboard(), "Grafana, metrics of Prometheus"),
-    "prometheus/prometheus.yml": (lambda _: scrape_configuration(), "Prometheus"),
+    "grafana/energy.json": (None, "Grafana, metrics of Prometheus"),
+    "prometheus/prometheus.yml": (None, "Prometheus"),
 }
-
+"""What makes each file, None for those that are the same for every arm, and what it is for."""
 PURPOSES: dict[str, str] = {name: purpose for name, (_, purpose) in _LAYOUTS.items()}
 """What each file is for, by its path relative to the folder of the layouts."""
 
 
 def layout_files(arm: ArmTopics) -> dict[str, str]:
     """Text of each file, by its path relative to the folder of the layouts."""
-    return {name: layout(arm) for name, (layout, _) in _LAYOUTS.items()}
+    return {
+        name: config_file(*name.split("/")).read_text("utf-8") if layout is None else layout(arm)
+        for name, (layout, _) in _LAYOUTS.items()
+    }
