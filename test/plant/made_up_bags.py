@@ -81,7 +81,8 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
 
     if not (store / table / "_delta_log").exists():
         return []
-    time = {"cycles": "start", "health": "minute"}.get(table, "second")
+    times = {"cycles": "start", "health": "minute", "sources": '"end"'}
+    time = times.get(table, "second")
     query = f"SELECT {what} FROM log ORDER BY arm, {time}, source"
     with duckdb.connect() as connection:
         connection.register("log", DeltaTable(store / table).to_pyarrow_dataset())
@@ -89,6 +90,15 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
         names = [column[0] for column in found.description]
         found_rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     return [row | {"day": str(row["day"])} if "day" in row else row for row in found_rows]
+
+
+def complete_sources(store: Path) -> list[dict[str, Any]]:
+    """Rows of `sources` of those that the log of `seconds` has."""
+    from deltalake import DeltaTable
+
+    found = rows(store, "sources")
+    log = DeltaTable(store / "seconds") if (store / "seconds" / "_delta_log").exists() else None
+    return [r for r in found if log and log.transaction_version(r["source"]) is not None]
 
 
 def files_of(store: Path, table: str = "seconds") -> list[Path]:

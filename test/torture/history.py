@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from test.plant.made_up_bags import HOUR, NOON, Session, file_count, rows
+from test.plant.made_up_bags import HOUR, NOON, Session, complete_sources, file_count, rows
 from test.torture.harness import Case, Family, Verdict, Watched, command
 from ur_energy_model.plant.store import HistoryStore
 
@@ -56,7 +56,7 @@ def run(case: Case) -> Verdict:
     for table in ("seconds", "cycles"):
         same = rows(store, table) == rows(whole, table)
         verdict.expect(two or same, f"{table} is not what it is without a kill")
-    complete = len({record.source for record in HistoryStore(store).sources()})
+    complete = len(complete_sources(store))
     verdict.expect(complete == len(STARTS), f"{complete} of {len(STARTS)} sources are complete")
     warnings = HistoryStore(store).holdings().warnings
     verdict.expect(not warnings, f"the store has warnings: {warnings}")
@@ -72,9 +72,9 @@ def _check(verdict: Verdict, store: Path) -> None:
     except Exception as error:  # whatever a reader raises
         verdict.problems.append(f"the store does not read: {error}")
         return
-    for record in HistoryStore(store).sources():
-        count, stated = sum(row["source"] == record.source for row in found), record.rows["seconds"]
-        verdict.expect(count == stated, f"{record.bag} has {count} rows of {stated}")
+    for row in complete_sources(store):
+        count, stated = sum(each["source"] == row["source"] for each in found), row["seconds"]
+        verdict.expect(count == stated, f"{row['bag']} has {count} rows of {stated}")
 
 
 FAMILY = Family("history", 1.0, run)

@@ -24,11 +24,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -48,12 +47,14 @@ from ur_energy_model.plant.schema import (
 )
 from ur_energy_model.plant.store_files import (
     COUNTED,
+    OWN_NAME,
     OldSource,
     SourceRecord,
     StoredFile,
     StoreError,
     StoreFiles,
     divided,
+    nanoseconds,
     sync,
     with_arm,
 )
@@ -123,80 +124,21 @@ class HistoryStore:
     def has(self, source: str) -> bool:
         """Whether a source is committed, and all its rows are there as written."""
         with self._problems("read"):
-            seconds = self._open("seconds")
-            if seconds is None or seconds.transaction_version(source) is None:
-                return False
-            record = next(iter(self._records(source)), None)
-            return record is not None and all(
-                record.rows[table]
+            records = self._records(source) if _has(self._open("seconds"), source) else []
+            return bool(records) and all(
+                count
                 == sum(
                     self._rows_of(source, file) or 0
-                    for file in _logged(table, seconds if table == "seconds" else self._open(table))
-                    if file.arm == record.arm
+                    for file in self._logged(table)
+                    if file.arm == records[0].arm
                 )
-                for table in COUNTED
+                for table, count in records[0].rows.items()
             )
-
-    def sources(self) -> Iterator[SourceRecord]:
-        """Records of all sources that are complete."""
-        with self._problems("read"):
-            seconds = self._open("seconds")
-            for record in self._records():
-                if seconds is not None and seconds.transaction_version(record.source) is not None:
-                    yield record
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
         """Time of an arm that the sources besides one cover from a host time [ns] on."""
         with self._problems("read"):
-            return self._covered(self._open("seconds"), arm, start, besides)
-
-    def holdings(
-        self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
-    ) -> Holdings:
-        """Compare what the logs state with what the store holds.
-
-        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
-        () for all. A folder that is no store, or an empty one, is refused.
-        """
-
-        def matters(file: StoredFile) -> bool:
-            return file.table in UNDIVIDED or (
-                (first is None or str(file.day) >= first)
-                and (last is None or str(file.day) <= last)
-                and (not arms or file.arm in arms)
-            )
-
-        with self._problems("read"):
-            seconds, logged = self._snapshot()
-            before = list(self._files.old_sources())
-            old = [  # a killed process has made tables of the others, and not removed their files
-                each
-                for each in before
-                if seconds is None or seconds.transaction_version(Path(each.name).stem) is None
-            ]
-            if seconds is None and not old:
-                raise StoreError(
-                    self.address,
-                    "is no history store, or holds nothing yet",
-                    "add recordings with ur_energy history add",
-                )
-            done = _complete(seconds, logged)
-            files = [*done, *(file for each in old for file in each.files)]
-            wrong, foreign = self._compared(files, logged, before)
-            records = self._records()
-            bags = [*records, *(each.record for each in old if each.record is not None)]
-            lines = [
-                *_lost([file for file in files if matters(file)], wrong, bags),
-                *self._short(done, [record for record in records if record.bag]),
-                *foreign,
-            ]
-            if (more := len(lines) - MOST_LINES) > 0:
-                lines[MOST_LINES:] = [f"and {more} more of this kind"]
-            good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
-            for file in files:
-                if matters(file) and file.path not in wrong:
-                    good[file.table].append(file)
-            return Holdings(good, tuple(lines))
+            return self._covered(self._logged("seconds"), arm, start, besides)
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
         """Rows of the files that count, with the columns of today's schema, null in older files.
@@ -204,6 +146,8 @@ class HistoryStore:
         Arm and day are text.
         """
         return self._files.dataset(table, holdings.files[table])
+
+    # Writing
 
     def add(
         self,
@@ -245,10 +189,7 @@ class HistoryStore:
                 problem = f"its stamps are on {days} days"
                 raise RecordingError(source, problem, "record again with a host clock")
             actions = {
-                table: [
-                    self._files.write(table, arm, day, source, part, within)
-                    for _, day, part, within in each
-                ]
+                table: [self._files.write(table, arm, day, source, *own) for _, day, *own in each]
                 for table, each in parts.items()
             }
             for _ in range(MOST_TRIES):
@@ -263,9 +204,8 @@ class HistoryStore:
                 with suppress(CommitFailedError):
                     for table, added in actions.items():
                         log = seconds if table == "seconds" else self._made(table)
-                        gone = [
-                            file for file in _logged(table, log) if self._rows_of(source, file) != 0
-                        ]
+                        files = _logged(table, log)
+                        gone = [file for file in files if self._rows_of(source, file) != 0]
                         rest = [] if before is None else self._without(gone, source, ranges)
                         self._commit(table, log, [*added, *rest], gone, source, arm)
                     return record
@@ -298,13 +238,6 @@ class HistoryStore:
                     return [f"{table}/{action.path}" for action in new]
         raise self._busy()
 
-    def join(self, table: str, paths: Collection[str]) -> None:
-        """Replace files of one arm and day by one."""
-        with self._problems("written"):
-            group = [file for file in _logged(table, self._open(table)) if file.path in paths]
-            if len(group) > 1 and all(map(self._files.is_good, group)):
-                self._join(group)
-
     def keep_model(self, keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> None:
         """Write the row of a model, unless it is there; model and path are None if generic.
 
@@ -315,6 +248,11 @@ class HistoryStore:
             with self._problems("written"):
                 self._keep_model(name, model_row(keys, model, path))
             self._models.add(name)
+
+    def join(self, table: str, paths: Collection[str]) -> None:
+        """Replace files of one arm and day by one."""
+        with self._problems("written"):
+            self._join([file for file in self._logged(table) if file.path in paths])
 
     def compact(self, *, least: int = 2) -> Compaction:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
@@ -334,8 +272,7 @@ class HistoryStore:
                     key = (file.table, file.day, file.arm, file.live)
                     groups.setdefault(key, []).append(file)
             for group in groups.values():
-                if len(group) > 1 and all(map(self._files.is_good, group)):
-                    self._join(group)
+                self._join(group)
             removed = 0
             for log in filter(None, map(self._open, TABLES)):
                 log.create_checkpoint()
@@ -345,26 +282,44 @@ class HistoryStore:
     def compact_if_many(self) -> None:
         """Compact the days of many files."""
         with self._problems("written"):
-            for table in ("seconds", "sources"):
-                days = Counter(file.day for file in _logged(table, self._open(table)))
-                if max(days.values(), default=0) > MOST_SMALL:
-                    self.compact(least=MOST_SMALL)
-                    return
+            files = Counter((t, f.day) for t in ("seconds", "sources") for f in self._logged(t))
+            if max(files.values(), default=0) > MOST_SMALL:
+                self.compact(least=MOST_SMALL)
 
     def take_over(self) -> None:
         """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated."""
         with self._problems("written"):
             for old in self._files.old_sources():
                 if old.name:
-                    tables, ranges = old.tables(self._files)
-                    if old.record is not None or len(tables["seconds"]):
-                        record = old.record or old.made_up(tables["seconds"])
-                        self.add(record, tables, ranges, checked=False)
+                    self._take_over(old)
                 else:
                     rows = self._files.dataset("models", old.files).to_table()
                     self._keep_model(Path(old.files[0].path).stem, rows)
                 for name in filter(None, (*(file.path for file in old.files), old.name)):
                     self._files.remove(name)
+
+    def _take_over(self, old: OldSource) -> None:
+        good, record = list(filter(self._files.is_good, old.files)), old.record
+        tables = {
+            table: self._files.dataset(table, [file for file in good if file.table == table])
+            .to_table()
+            .drop_columns(["arm", "day"])
+            for table in COUNTED
+        }
+        seconds = tables["seconds"]
+        if record is None and len(seconds):  # of a live writer: made up from its rows
+            first, last = (
+                nanoseconds(end) for end in pc.min_max(seconds["second"]).as_py().values()
+            )
+            energy, accounted = (pc.sum(seconds[n]).as_py() for n in ("total_energy", "accounted"))
+            robot, model = (seconds[name][0].as_py() for name in ("robot", "model"))
+            place = (Path(old.name).stem, "", str(old.files[0].arm), robot, model)
+            record = SourceRecord(
+                *place, first, last + 10**9, True, {}, energy, accounted, left_out=0.0
+            )
+        if record is not None:
+            pairs = [pair for f in good if f.table == "seconds" for pair in self._files.ranges(f)]
+            self.add(record, tables, TimeRanges.of(pairs), checked=False)
 
     # The logs of the tables
 
@@ -408,6 +363,10 @@ class HistoryStore:
             )
         return DeltaTable(address, storage_options=options)
 
+    def _logged(self, table: str) -> list[StoredFile]:
+        """Files that count by the log of a table as it is now."""
+        return _logged(table, self._open(table))
+
     def _snapshot(self) -> tuple[DeltaTable | None, list[StoredFile]]:
         """The table `seconds`, and the files of all tables at one moment.
 
@@ -418,47 +377,11 @@ class HistoryStore:
             seconds = self._open("seconds")
             version = None if seconds is None else seconds.version()
             files = _logged("seconds", seconds)
-            for table in TABLES:
-                files += [] if table == "seconds" else _logged(table, self._open(table))
+            files += [f for table in TABLES if table != "seconds" for f in self._logged(table)]
             again = self._open("seconds")
             if version is None or again is None or again.version() == version:
                 break
         return seconds, files
-
-    def _records(self, source: str | None = None) -> list[SourceRecord]:
-        """Records of the table `sources`, of one source or all."""
-        files = [
-            file
-            for file in _logged("sources", self._open("sources"))
-            if (source is None or file.may_hold(source)) and self._files.is_good(file)
-        ]
-        condition = None if source is None else ds.field("source") == source
-        return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
-
-    def _rows_of(self, source: str, file: StoredFile) -> int | None:
-        """Number of rows of a source in a file; None if the file is lost or changed."""
-        if not file.may_hold(source):
-            return 0
-        if not self._files.is_good(file):
-            return None
-        if file.source is not None:
-            return file.rows
-        own = ds.field("source") == source
-        return int(self._files.dataset(file.table, [file]).count_rows(filter=own))
-
-    def _without(
-        self, files: Sequence[StoredFile], source: str, ranges: TimeRanges
-    ) -> Iterator[AddAction]:
-        """Rows of other sources in files of several that are whole, as files of their own."""
-        for file in files:
-            if file.source is None and self._files.is_good(file):
-                data = self._files.dataset(file.table, [file])
-                rows, covered = data.to_table(filter=ds.field("source") != source), NOTHING
-                if file.table not in UNDIVIDED:
-                    rows = rows.drop_columns(["day"])
-                    covered = TimeRanges.of(self._files.ranges(file)).without(ranges)
-                place = (file.table, file.arm or "", file.day or "")
-                yield self._files.write(*place, "joined", rows, covered)
 
     def _commit(
         self,
@@ -497,14 +420,15 @@ class HistoryStore:
             sync(max(logs.glob("*.json")), logs)
 
     def _keep_model(self, name: str, rows: pa.Table) -> None:
-        log = self._made("models")
-        if log.transaction_version(name) is None:
+        if not _has(log := self._made("models"), name):
             added = self._files.write("models", "", "", name, rows, NOTHING)
             with suppress(CommitFailedError):  # another process has written the same row
                 self._commit("models", log, [added], (), name, "")
 
     def _join(self, group: Sequence[StoredFile]) -> None:
-        """Replace files of complete sources of one arm and day by one."""
+        """Replace files of complete sources of one arm and day by one, if all are whole."""
+        if len(group) < 2 or not all(map(self._files.is_good, group)):
+            return
         table, arm, day = group[0].table, group[0].arm or "", group[0].day or ""
         rows = self._files.dataset(table, group).to_table()
         if table not in UNDIVIDED:
@@ -517,17 +441,55 @@ class HistoryStore:
             with suppress(CommitFailedError):  # who replaced one of them meanwhile is right
                 self._commit(table, log, [added], group, f"joined:{arm}:{day}", arm)
 
+    # What files contain
+
+    def _records(self, source: str | None = None) -> list[SourceRecord]:
+        """Records of the table `sources`, of one source or all."""
+        files = [
+            file
+            for file in self._logged("sources")
+            if (source is None or file.may_hold(source)) and self._files.is_good(file)
+        ]
+        condition = None if source is None else ds.field("source") == source
+        return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
+
+    def _rows_of(self, source: str, file: StoredFile) -> int | None:
+        """Number of rows of a source in a file; None if the file is lost or changed."""
+        if not file.may_hold(source):
+            return 0
+        if not self._files.is_good(file):
+            return None
+        if file.source is not None:
+            return file.rows
+        own = ds.field("source") == source
+        return int(self._files.dataset(file.table, [file]).count_rows(filter=own))
+
+    def _without(
+        self, files: Sequence[StoredFile], source: str, ranges: TimeRanges
+    ) -> Iterator[AddAction]:
+        """Rows of other sources in files of several that are whole, as files of their own."""
+        for file in files:
+            if file.source is None and self._files.is_good(file):
+                data = self._files.dataset(file.table, [file])
+                rows, covered = data.to_table(filter=ds.field("source") != source), NOTHING
+                if file.table not in UNDIVIDED:
+                    rows = rows.drop_columns(["day"])
+                    covered = TimeRanges.of(self._files.ranges(file)).without(ranges)
+                place = (file.table, file.arm or "", file.day or "")
+                yield self._files.write(*place, "joined", rows, covered)
+
     def _check_free(self, seconds: DeltaTable, arm: str, source: str, ranges: TimeRanges) -> None:
-        start = int(ranges.edges[0, 0]) if ranges else 0
-        taken = self._covered(seconds, arm, start, source) if ranges else NOTHING
-        if any(taken.within(*pair) for pair in ranges.pairs()):
-            raise OverlapError
+        if ranges:
+            files = _logged("seconds", seconds)
+            taken = self._covered(files, arm, int(ranges.edges[0, 0]), source)
+            if any(taken.within(*pair) for pair in ranges.pairs()):
+                raise OverlapError
 
     def _covered(
-        self, seconds: DeltaTable | None, arm: str, start: int, besides: str
+        self, seconds: Sequence[StoredFile], arm: str, start: int, besides: str
     ) -> TimeRanges:
         found: list[tuple[int, int]] = []
-        for file in _logged("seconds", seconds):
+        for file in seconds:
             late = file.times is None or file.times[1] + 2 * 10**9 >= start
             if file.arm == arm and file.source != besides and late:
                 found += self._ranges_of(file)
@@ -541,29 +503,65 @@ class HistoryStore:
             self._ranges[file.path] = self._files.ranges(file)
         return self._ranges[file.path]
 
-    # What is wrong with a store, in words
+    # What is there, and what is wrong with it in words
+
+    def holdings(
+        self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
+    ) -> Holdings:
+        """Compare what the logs state with what the store holds.
+
+        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
+        () for all. A folder that is no store, or an empty one, is refused.
+        """
+        with self._problems("read"):
+            seconds, logged = self._snapshot()
+            old = list(self._files.old_sources())
+            # A killed process has made tables of the others, and not removed their files.
+            not_taken = [each for each in old if not _has(seconds, Path(each.name).stem)]
+            if seconds is None and not not_taken:
+                raise StoreError(
+                    self.address,
+                    "is no history store, or holds nothing yet",
+                    "add recordings with ur_energy history add",
+                )
+            done = _complete(seconds, logged)
+            files = [*done, *(file for each in not_taken for file in each.files)]
+            wrong, foreign = self._compared(files, logged, old)
+            matter = [
+                file
+                for file in files
+                if file.table in UNDIVIDED
+                or (
+                    (first is None or str(file.day) >= first)
+                    and (last is None or str(file.day) <= last)
+                    and (not arms or file.arm in arms)
+                )
+            ]
+            records = self._records()
+            bags = [*records, *(each.record for each in not_taken if each.record is not None)]
+            lines = [*_lost(matter, wrong, bags), *self._short(done, records), *foreign]
+            if (more := len(lines) - MOST_LINES) > 0:
+                lines[MOST_LINES:] = [f"and {more} more of this kind"]
+            good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
+            for file in matter:
+                if file.path not in wrong:
+                    good[file.table].append(file)
+            return Holdings(good, tuple(lines))
 
     def _compared(
-        self,
-        files: Sequence[StoredFile],
-        logged: Sequence[StoredFile],
-        old: Sequence[OldSource],
+        self, files: Sequence[StoredFile], logged: Sequence[StoredFile], old: Sequence[OldSource]
     ) -> tuple[dict[str, str], list[str]]:
         """What is wrong with files ("lost", "changed") by path, and lines about foreign ones."""
         there = {n: size for table in TABLES for n, size in self._files.listing(table).items()}
         local = self._files.folder is not None
         read = local and sum(file.size or 0 for file in files) <= MOST_CHECKED
-        wrong = {}
-        for file in files:
-            size = there.get(file.path)
-            if file.path not in there:
-                wrong[file.path] = "lost"
-            elif (
-                size is None
-                or file.size not in (None, size)
-                or (read and not self._files.is_good(file))
-            ):
-                wrong[file.path] = "changed"
+        wrong = {
+            file.path: "changed" if file.path in there else "lost"
+            for file in files
+            if (size := there.get(file.path)) is None
+            or file.size not in (None, size)
+            or (read and not self._files.is_good(file))
+        }
         known = {file.path for file in (*logged, *files, *(f for each in old for f in each.files))}
         known |= {each.name for each in old}
         names = {path.rpartition("/")[2] for path in known}
@@ -571,7 +569,7 @@ class HistoryStore:
         for path, size in there.items():
             name = path.rpartition("/")[2]
             # Of our files that no log names, some were replaced, some are of killed processes.
-            ours = size is not None and StoredFile(path).ours and name not in names
+            ours = size is not None and OWN_NAME.fullmatch(path) and name not in names
             if path not in known and not ours:
                 copies.setdefault(name, []).append(path)
         return wrong, [
@@ -580,12 +578,13 @@ class HistoryStore:
             for paths in copies.values()
         ]
 
-    def _short(self, files: Sequence[StoredFile], bags: Sequence[SourceRecord]) -> list[str]:
+    def _short(self, files: Sequence[StoredFile], records: Sequence[SourceRecord]) -> list[str]:
         """Lines about bags of which fewer rows are left than they had.
 
         Files of several bags that are lost are replaced when one of these is added again; then the
         rows of the others are still missing.
         """
+        bags = [record for record in records if record.bag]
         have = sum(f.rows or 0 for f in files if f.table == "seconds" and not f.live)
         if have >= sum(record.rows["seconds"] for record in bags):
             return []
@@ -626,13 +625,24 @@ def delta_schema(table: str) -> pa.Schema:
     """Schema of a table as its log has it: arm and day included; anything may be missing."""
     columns = [column.with_nullable(True) for column in arrow_schema(table)]
     if table not in UNDIVIDED:
-        columns.insert(0, pa.field("arm", pa.string()))
-        columns.append(pa.field("day", pa.date32()))
+        columns = [pa.field("arm", pa.string()), *columns, pa.field("day", pa.date32())]
     return pa.schema(columns)
 
 
 def _partitions(table: str) -> list[str] | None:
     return None if table in UNDIVIDED else ["day"]
+
+
+def _has(log: DeltaTable | None, name: str) -> bool:
+    """Whether a table has the transaction of a source."""
+    return log is not None and log.transaction_version(name) is not None
+
+
+def _complete(seconds: DeltaTable | None, files: Sequence[StoredFile]) -> list[StoredFile]:
+    """Those files whose sources are complete."""
+    sources = {file.source for file in files if file.source is not None}
+    done = {None, *(source for source in sources if _has(seconds, source))}
+    return [file for file in files if file.table == "models" or file.source in done]
 
 
 def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
@@ -642,30 +652,22 @@ def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
     found = []
     for row in actions:
         low, high = row.get(f"min.{first}"), row.get(f"max.{first}")
-        crc32 = re.search(r"-([0-9a-f]{8})\.parquet$", row["path"])
+        path = f"{table}/{row['path']}"
+        crc32 = OWN_NAME.fullmatch(path)
+        dated = isinstance(low, datetime) and high
         found.append(
             StoredFile(
-                path=f"{table}/{row['path']}",
+                path=path,
                 size=row["size_bytes"],
-                crc32=None if crc32 is None else int(crc32[1], 16),
+                crc32=None if crc32 is None else int(crc32["crc32"], 16),
                 rows=row["num_records"],
                 day=None if table in UNDIVIDED else str(row["partition.day"]),
                 arm=row.get("min.arm"),
                 sources=(row.get(f"min.{name}") or "", row.get(f"max.{name}") or ""),
-                times=(_ns(low), _ns(high)) if isinstance(low, datetime) and high else None,
+                times=(nanoseconds(low), nanoseconds(high)) if dated else None,
             )
         )
     return found
-
-
-def _complete(seconds: DeltaTable | None, files: Sequence[StoredFile]) -> list[StoredFile]:
-    """Those files whose sources are complete."""
-
-    @cache
-    def known(source: str) -> bool:
-        return seconds is not None and seconds.transaction_version(source) is not None
-
-    return [f for f in files if f.table == "models" or f.source is None or known(f.source)]
 
 
 def _lost(
@@ -691,11 +693,6 @@ def _lost(
         where = f"{_some(paths)} {'are' if len(paths) > 1 else 'is'} {word}, the sums lack"
         again = f"its rows; add {' '.join(bags)} again"
         yield f"{where} {again if bags else 'the rows that the estimator wrote there'}"
-
-
-def _ns(time: datetime) -> int:
-    """Nanoseconds since 1970."""
-    return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64)) * 1000
 
 
 def _some(names: Sequence[str]) -> str:

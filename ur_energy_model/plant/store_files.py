@@ -19,15 +19,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
-import pyarrow
-import pyarrow.compute
-import pyarrow.dataset
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.fs
-import pyarrow.parquet
+import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from ur_energy_model.errors import InputError
@@ -46,7 +46,8 @@ S3 = "s3://"
 TIMEOUT = 20.0
 """Of a connection or request to an S3 server [s]."""
 _PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
-_OWN = re.compile(rf".*/{_PLAIN}-[0-9a-f]{{8}}\.parquet")
+OWN_NAME = re.compile(rf".*/{_PLAIN}-(?P<crc32>[0-9a-f]{{8}})\.parquet")
+"""Paths of files that `StoreFiles.write` makes."""
 _DAY = r"day=(?P<day>\d{4}-\d\d-\d\d)"
 _OLD_FILES = [
     re.compile(rf"(?P<table>[a-z][a-z_]*)/{place}/(?P<source>{_PLAIN})\.parquet")
@@ -56,8 +57,7 @@ _OLD_FILES = [
 _OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
 _OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
 
-
-Rows = tuple[pyarrow.Table, TimeRanges]
+Rows = tuple[pa.Table, TimeRanges]
 """Rows and the time that they cover."""
 
 
@@ -85,22 +85,20 @@ class SourceRecord:
     accounted: float
     left_out: float
 
-    def table(self) -> pyarrow.Table:
+    def table(self) -> pa.Table:
         """As a row."""
         row = asdict(self) | {name: self.rows.get(name, 0) for name in COUNTED}
         times = {name: row[name] // 1000 for name in ("start", "end")}
-        return pyarrow.Table.from_pylist([row | times], arrow_schema("sources"))
+        return pa.Table.from_pylist([row | times], arrow_schema("sources"))
 
     @classmethod
-    def of(cls, rows: pyarrow.Table) -> list[Self]:
+    def of(cls, rows: pa.Table) -> list[Self]:
         """From rows."""
         found = []
-        for name in ("start", "end"):
-            values = pyarrow.compute.multiply(rows[name].cast("int64"), 1000)
-            rows = rows.set_column(rows.schema.get_field_index(name), name, values)
         for row in rows.to_pylist():
             counts = {name: row.pop(name) for name in COUNTED}
-            found.append(cls(rows=counts, **row))
+            times = {name: nanoseconds(row[name]) for name in ("start", "end")}
+            found.append(cls(rows=counts, **row | times))
         return found
 
 
@@ -136,19 +134,25 @@ class StoredFile:
         """Whose rows it has; None if they are of several sources, which then are all complete."""
         return self.sources[0] if self.sources[0] == self.sources[1] else None
 
-    def may_hold(self, source: str) -> bool:
-        """Whether rows of a source can be in it."""
-        return self.sources[0] <= source <= self.sources[1]
-
     @property
     def live(self) -> bool:
         """Whether a live writer wrote its rows."""
         return self.sources[0].startswith(LIVE)
 
-    @property
-    def ours(self) -> bool:
-        """Whether its name is one that `StoreFiles.write` makes."""
-        return _OWN.fullmatch(self.path) is not None
+    def may_hold(self, source: str) -> bool:
+        """Whether rows of a source can be in it."""
+        return self.sources[0] <= source <= self.sources[1]
+
+
+class OldSource(NamedTuple):
+    """A record of an earlier version: its path, what it states, and its files.
+
+    The path is "" for the file of a model; `record` is None for that, and for a live writer.
+    """
+
+    name: str
+    record: SourceRecord | None
+    files: tuple[StoredFile, ...]
 
 
 class StoreFiles:
@@ -160,9 +164,10 @@ class StoreFiles:
     def __init__(self, address: str) -> None:
         self.folder = _folder(address)
         self.options: dict[str, str] = {}
+        self._system: pyarrow.fs.FileSystem
         if self.folder is not None:
             self.address, self._root = str(self.folder), f"{self.folder}/"
-            self._system: pyarrow.fs.FileSystem = pyarrow.fs.LocalFileSystem()
+            self._system = pyarrow.fs.LocalFileSystem()
             return
         path, endpoint = address.removeprefix(S3).strip("/"), os.environ.get("AWS_ENDPOINT_URL", "")
         self.address, self._root = S3 + path, f"{path}/"
@@ -179,8 +184,20 @@ class StoreFiles:
             request_timeout=TIMEOUT,
         )
 
+    def path(self, name: str) -> Path:
+        """Where a file of a local store is.
+
+        Raises:
+            OSError: that is not in its folder.
+        """
+        assert self.folder is not None
+        path, home = self.folder / name, os.path.realpath(self.folder)
+        if os.path.commonpath([home, os.path.realpath(path.parent)]) != home:
+            raise OSError(errno.EPERM, f"{name} leads out of the store")
+        return path
+
     def write(
-        self, table: str, arm: str, day: str, source: str, rows: pyarrow.Table, ranges: TimeRanges
+        self, table: str, arm: str, day: str, source: str, rows: pa.Table, ranges: TimeRanges
     ) -> AddAction:
         """Write rows of one arm and day; they count once the action is committed.
 
@@ -191,30 +208,28 @@ class StoreFiles:
             rows = with_arm(rows, arm)
         footer = {**(rows.schema.metadata or {}), RANGES: json.dumps(ranges.pairs()).encode()}
         out = io.BytesIO()
-        pyarrow.parquet.write_table(
-            rows.replace_schema_metadata(footer), out, compression="zstd", version="2.6"
-        )
+        rows = rows.replace_schema_metadata(footer)
+        pq.write_table(rows, out, compression="zstd", version="2.6")
         data = out.getvalue()
         name = f"{source}-{zlib.crc32(data):08x}.parquet"
         inside = f"day={day}/{arm}/{name}" if divided else name
-        if self.folder is not None:
+        if self.folder is None:
+            with self._system.open_output_stream(f"{self._root}{table}/{inside}") as stream:
+                stream.write(data)
+        else:
             path = self.path(f"{table}/{inside}")
             path.parent.mkdir(parents=True, exist_ok=True)
             with new_file(path, "wb") as file:
                 file.write(data)
             sync(path.parent)
-        else:
-            with self._system.open_output_stream(f"{self._root}{table}/{inside}") as stream:
-                stream.write(data)
-        lowest: dict[str, Any] = {}
-        highest: dict[str, Any] = {}
-        for column in ("arm", "source", "model", *([TABLES[table][0].name] if divided else [])):
+        ends: list[dict[str, Any]] = [{}, {}]  # by which readers select files
+        for column in ("arm", "source", "model", TABLES[table][0].name):
             if column in rows.schema.names and len(rows):
-                low, high = pyarrow.compute.min_max(rows[column]).as_py().values()
-                if isinstance(low, datetime):
-                    low, high = (each.isoformat().replace("+00:00", "Z") for each in (low, high))
-                lowest[column], highest[column] = low, high
-        stats = {"numRecords": len(rows), "minValues": lowest, "maxValues": highest}
+                for end, value in zip(ends, pc.min_max(rows[column]).as_py().values(), strict=True):
+                    if isinstance(value, datetime):
+                        value = value.isoformat().replace("+00:00", "Z")
+                    end[column] = value
+        stats = {"numRecords": len(rows), "minValues": ends[0], "maxValues": ends[1]}
         values = {"day": day} if divided else {}
         return AddAction(inside, len(data), values, int(time.time() * 1e3), True, json.dumps(stats))
 
@@ -224,11 +239,11 @@ class StoreFiles:
             info = self._system.get_file_info(self._root + file.path)
             return bool(info.is_file and file.size in (None, info.size))
         with suppress(OSError):
-            data = self.read(file.path)
+            data = self._read(file.path)
             return len(data) > 0 and file.crc32 in (None, zlib.crc32(data))
         return False
 
-    def read(self, name: str) -> bytes:
+    def _read(self, name: str) -> bytes:
         """Content of a file; b"" if there is none, or a link, pipe or device."""
         path = None if self.folder is None else self.path(name)
         if path is None or (path.is_file() and not path.is_symlink()):
@@ -249,7 +264,7 @@ class StoreFiles:
     def ranges(self, file: StoredFile) -> list[tuple[int, int]]:
         """Begins and ends of the time that the rows of a file cover [ns]."""
         with self._system.open_input_file(self._root + file.path) as stream:
-            metadata = pyarrow.parquet.read_schema(stream).metadata or {}
+            metadata = pq.read_schema(stream).metadata or {}
         return [(int(start), int(end)) for start, end in json.loads(metadata.get(RANGES, b"[]"))]
 
     def listing(self, folder: str) -> dict[str, int | None]:
@@ -259,8 +274,9 @@ class StoreFiles:
         """
         found: dict[str, int | None] = {}
         if self.folder is None:
-            folder = self._root + folder
-            selector = pyarrow.fs.FileSelector(folder, allow_not_found=True, recursive=True)
+            selector = pyarrow.fs.FileSelector(
+                self._root + folder, allow_not_found=True, recursive=True
+            )
             for info in self._system.get_file_info(selector):
                 if info.is_file and "/_delta_log/" not in info.path:
                     found[info.path.removeprefix(self._root)] = info.size
@@ -278,120 +294,59 @@ class StoreFiles:
                         found[path] = status.st_size if stat.S_ISREG(status.st_mode) else None
         return found
 
-    def dataset(self, table: str, files: Sequence[StoredFile]) -> pyarrow.dataset.Dataset:
+    def dataset(self, table: str, files: Sequence[StoredFile]) -> ds.Dataset:
         """Rows of files, see `HistoryStore.rows`; conditions on day and arm leave out files."""
-        schema = arrow_schema(table)
-        columns = [field.with_nullable(True) for field in schema]
-        if table not in UNDIVIDED:
-            columns += [pyarrow.field(name, pyarrow.string()) for name in ("arm", "day")]
-        schema = pyarrow.schema(columns)
+        columns = [field.with_nullable(True) for field in arrow_schema(table)]
+        divided = table not in UNDIVIDED
+        columns += [pa.field(name, pa.string()) for name in ("arm", "day")] if divided else []
+        schema = pa.schema(columns)
         if not files:
-            return pyarrow.dataset.dataset(schema.empty_table())
-        kind, known = pyarrow.dataset.ParquetFileFormat(), pyarrow.dataset.scalar(True)
-        parts = []
+            return ds.dataset(schema.empty_table())
+        kind, parts = ds.ParquetFileFormat(), []
         for file in files:
-            if table not in UNDIVIDED:
-                known = (pyarrow.dataset.field("arm") == file.arm) & (
-                    pyarrow.dataset.field("day") == file.day
-                )
+            known = ds.scalar(True)
+            if divided:
+                known = (ds.field("arm") == file.arm) & (ds.field("day") == file.day)
             path = self._root + file.path
             parts.append(kind.make_fragment(path, self._system, partition_expression=known))
-        return pyarrow.dataset.FileSystemDataset(parts, schema, kind, self._system)
-
-    def path(self, name: str) -> Path:
-        """Where a file of a local store is.
-
-        Raises:
-            OSError: that is not in its folder.
-        """
-        assert self.folder is not None
-        path, home = self.folder / name, os.path.realpath(self.folder)
-        if os.path.commonpath([home, os.path.realpath(path.parent)]) != home:
-            raise OSError(errno.EPERM, f"{name} leads out of the store")
-        return path
+        return ds.FileSystemDataset(parts, schema, kind, self._system)
 
     def old_sources(self) -> Iterator[OldSource]:
         """What an earlier version wrote, with a JSON record per source in place of logs."""
         there = [name for folder in ("sources", "writers") for name in self.listing(folder)]
         for name in filter(_OLD_RECORD.fullmatch, there):
-            found = OldSource.of(name, self.read(name))
-            if found is not None:
-                yield found
+            # A record that is none, or names what is not its own, is foreign.
+            with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                yield _old_source(name, json.loads(self._read(name)))
         for name in filter(_OLD_MODEL.fullmatch, self.listing("models")):
             yield OldSource("", None, (StoredFile(name, sources=(name, name)),))
 
 
-@dataclass(frozen=True)
-class OldSource:
-    """What a record of an earlier version names: the path of the record, it, and its files.
-
-    The path is "" for the file of a model; the record None for that, and for a live writer.
-    """
-
-    name: str
-    record: SourceRecord | None
-    files: tuple[StoredFile, ...]
-
-    @classmethod
-    def of(cls, name: str, content: bytes) -> Self | None:
-        """From the content of a record; None if it is none, or names what is not its own."""
-        source = Path(name).stem
-        try:
-            values = json.loads(content)
-            named = values["files"] if isinstance(values, dict) else values
-            named = named if isinstance(named, dict) else {path: {} for path in named}
-            files = []
-            for path, known in named.items():
-                found = next(filter(None, (old.fullmatch(path) for old in _OLD_FILES)), None)
-                if not found or source.partition(".")[0] not in found["source"]:
-                    return None
-                if found["table"] not in TABLES or not date.fromisoformat(found["day"]):
-                    return None
-                place = (found["day"], found["arm"], (found["source"],) * 2)
-                files.append(StoredFile(path, known.get("size"), known.get("crc32"), None, *place))
-            if isinstance(values, list):
-                return cls(name, None, tuple(files))
-            record = SourceRecord(**{each.name: values[each.name] for each in fields(SourceRecord)})
-            return cls(name, record, tuple(files)) if record.source == source else None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None
-
-    def tables(self, files: StoreFiles) -> tuple[dict[str, pyarrow.Table], TimeRanges]:
-        """Rows of the files that are whole, and the time that they cover."""
-        good = [file for file in self.files if files.is_good(file)]
-        tables = {
-            table: files.dataset(table, [file for file in good if file.table == table])
-            .to_table()
-            .drop_columns(["arm", "day"])
-            for table in COUNTED
-        }
-        pairs = [pair for f in good if f.table == "seconds" for pair in files.ranges(f)]
-        return tables, TimeRanges.of(pairs)
-
-    def made_up(self, seconds: pyarrow.Table) -> SourceRecord:
-        """A record of a live writer, from its rows."""
-        first = seconds.slice(0, 1).to_pylist()[0]
-        times = seconds["second"].cast("int64").to_numpy() * 1000
-        sums = [float(np.sum(seconds[name].to_numpy())) for name in ("total_energy", "accounted")]
-        return SourceRecord(
-            source=Path(self.name).stem,
-            bag="",
-            arm=str(self.files[0].arm),
-            robot=first["robot"],
-            model=first["model"],
-            start=int(times.min()),
-            end=int(times.max()) + 10**9,
-            host_time=True,
-            rows={},
-            energy=sums[0],
-            accounted=sums[1],
-            left_out=0.0,
-        )
+def _old_source(name: str, values: Any) -> OldSource:
+    """From the content of a record; raises any of several errors if it is none."""
+    source, live = Path(name).stem, isinstance(values, list)
+    named = values if live else values["files"]
+    named = named if isinstance(named, dict) else {path: {} for path in named}
+    files = []
+    for path, known in named.items():
+        found = next(filter(None, (old.fullmatch(path) for old in _OLD_FILES)), None)
+        if not found or source.partition(".")[0] not in found["source"]:
+            raise ValueError(path)
+        if found["table"] not in TABLES or not date.fromisoformat(found["day"]):
+            raise ValueError(path)
+        place = (found["day"], found["arm"], (found["source"],) * 2)
+        files.append(StoredFile(path, known.get("size"), known.get("crc32"), None, *place))
+    record = None
+    if not live:
+        record = SourceRecord(**{each.name: values[each.name] for each in fields(SourceRecord)})
+        if record.source != source:
+            raise ValueError(source)
+    return OldSource(name, record, tuple(files))
 
 
 def divided(
-    table: str, rows: pyarrow.Table, ranges: TimeRanges, span: int = DAY
-) -> Iterator[tuple[int, str, pyarrow.Table, TimeRanges]]:
+    table: str, rows: pa.Table, ranges: TimeRanges, span: int = DAY
+) -> Iterator[tuple[int, str, pa.Table, TimeRanges]]:
     """Rows of a table by spans of at most a day [ns]: begin [ns], UTC day, rows, time covered."""
     if table in UNDIVIDED:
         yield 0, "", rows, NOTHING
@@ -403,9 +358,14 @@ def divided(
         yield begin, day, rows.filter(spans == begin // span), within
 
 
-def with_arm(rows: pyarrow.Table, arm: str) -> pyarrow.Table:
+def with_arm(rows: pa.Table, arm: str) -> pa.Table:
     """With the arm as a column: in the name of a folder, 0123 would be the number 123."""
-    return rows.add_column(0, "arm", pyarrow.repeat(pyarrow.scalar(arm), len(rows)))
+    return rows.add_column(0, "arm", pa.repeat(pa.scalar(arm), len(rows)))
+
+
+def nanoseconds(time: datetime) -> int:
+    """Of a time in UTC, since 1970."""
+    return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64)) * 1000
 
 
 def sync(*paths: Path) -> None:
@@ -419,11 +379,7 @@ def sync(*paths: Path) -> None:
 
 
 def _folder(address: str) -> Path | None:
-    """The folder of a store; None for one on an S3 server.
-
-    Raises:
-        StoreError: no such address.
-    """
+    """The folder of a store; None for one on an S3 server. StoreError: no such address."""
     if address.startswith(S3):
         if not address.removeprefix(S3).strip("/"):
             raise StoreError(address, "names no bucket", "give s3://BUCKET/PREFIX")
