@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 WIDTH = 180
 """Longest line of a parameter file, as .yamllint has it."""
-_KINDS: dict[type, str] = {bool: "true/false", int: "integer", float: "number"}
 
 
 def parameter_file(node: str) -> str:
@@ -36,13 +35,11 @@ def _entry(entry: Option) -> list[str]:
 
 def markdown_table(node: str) -> Iterator[str]:
     """Lines of the parameter table of a node."""
-    yield "| parameter | type | default | description | takes effect |"
-    yield "|---|---|---|---|---|"
+    yield "| parameter | default | description |"
+    yield "|---|---|---|"
     for entry in NODES[node]:
-        when = "live" if entry.changeable else "at configuration"
-        kind = "list of text" if entry.many else _KINDS.get(entry.kind, "text")
-        about = f"{entry.help}{entry.note}"
-        yield f"| `{entry.name}` | {kind} | `{_yaml(entry.parameter)}` | {about} | {when} |"
+        about = f"{entry.help}{entry.note}{'; live' if entry.changeable else ''}"
+        yield f"| `{entry.name}` | `{_yaml(entry.parameter)}` | {about} |"
 
 
 def _yaml(value: Value) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import time
 import traceback
@@ -216,17 +217,18 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
 TITLE = "The papers, side by side"
 INTRODUCTION = (
     "Every table and figure of the papers that this package builds on, the published value beside "
-    "the one obtained here by the same definition. Here every arm is simulated: the individual "
-    "arm, and so its data, differ from those of the papers, and a row that agrees states that the "
-    "method gives a value of that size, not that their experiment was repeated."
+    "the one obtained here by the same definition. Every arm here is simulated: the individual "
+    "arm and its data are never those of the paper, and a row that agrees states that the method "
+    "gives a value of that size, not that their experiment was repeated."
 )
 VERDICTS = (
-    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, and name what differs "
-    "besides (arm, data or method); 'not published': the paper has no number; 'not obtained': "
-    "nothing was measured here; 'see text': the paper gives words, or values to compare by eye."
+    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row; 'not obtained': nothing was "
+    "measured here; 'see text': the paper gives words, or values to compare by eye. Of what "
+    "has no number in the paper, only the name is here. Letters in parentheses are definitions."
 )
-COLUMNS = ("figure", "arm", "published", "here", "definition", "verdict")
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
+_AS_ALWAYS = "another arm and data"
+"""Difference that the introduction states for all rows."""
 
 
 def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
@@ -266,33 +268,63 @@ def markdown(
     lines += _table(SUMMARY, [result.summary() for result in results])
     for result in results:
         paper = result.paper
-        lines += ["", f"## {paper.key}: {paper.title}", "", f"{paper.source}.", ""]
+        arms = dict.fromkeys(row["robot"] for each in result.items for row in each.rows)
+        about = f"{paper.source}. Simulated here: {', '.join(arms) or 'nothing'}."
+        lines += ["", f"## {paper.key}: {paper.title}", "", about, ""]
         lines += [f"- failed: {error.splitlines()[-1]}" for error in result.errors]
         lines += [f"- {warning}" for warning in result.warnings]
+        empty = [each.item for each in result.items if not each.rows and not each.pictures]
         for each in result.items:
-            item = each.item
-            lines += ["", f"### {item.place}: {item.shows}", ""]
-            if each.rows:
-                lines += [*_table(COLUMNS, [_cells(row) for row in each.rows]), ""]
+            if each.item not in empty:
+                lines += ["", f"### {each.item.place}: {each.item.shows}", "", *_of_rows(each.rows)]
             for picture in each.pictures:
-                caption = picture["caption"]
-                lines += [f"![{caption}]({place(picture['file'])})", ""]
-                lines += [f"{picture['robot']}: {caption}", ""]
-            if not each.rows and not each.pictures:
-                lines += [f"{item.reason[:1].upper()}{item.reason[1:] or 'Not obtained'}."]
+                title = f"{picture['robot']}: {picture['caption']}"
+                lines += [f"![{title}]({place(picture['file'])})", ""]
+        if empty:
+            lines += ["", "### Without a value here", ""]
+            lines += [f"- {item.place}: {item.reason or 'not obtained'}" for item in empty]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells of a row in the order of `COLUMNS`."""
-    values = (row["figure"], row["robot"], row["published"], row["here"])
-    return (*map(cell, values), str(row["definition"]) or "-", str(row["verdict"]))
+def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is published as a table with its definitions; of the rest the names.
+
+    Several arms have a column each, and a figure one row.
+    """
+    published = [row for row in rows if row["verdict"] != "not published"]
+    definitions = dict.fromkeys(row["definition"] for row in published if row["definition"])
+    letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
+    arms = list(dict.fromkeys(row["robot"] for row in published))
+    table: dict[str, dict[str, tuple[str, str, str]]] = {}
+    for row in published:
+        mark = f" ({letters[row['definition']]})" if row["definition"] else ""
+        verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}")
+        cells = cell(row["published"]), cell(row["here"]), verdict
+        table.setdefault(f"{row['figure']}{mark}", {})[row["robot"]] = cells
+    lines = []
+    if len(arms) == 1:
+        found = [(name, *cells[arms[0]]) for name, cells in table.items()]
+        lines = [*_table(("figure", "published", "here", ""), found), ""]
+    elif arms:
+        found = [
+            (name, *(", ".join(cells.get(arm, ())) for arm in arms))
+            for name, cells in table.items()
+        ]
+        heads = [f"{arm}: published, here" for arm in arms]
+        lines = [*_table(("figure", *heads), found), ""]
+    if letters:
+        notes = [f"({letter}) {text}" for text, letter in letters.items()]
+        lines += [f"{'. '.join(notes)}.", ""]
+    if others := [row["figure"] for row in rows if row["verdict"] == "not published"]:
+        names = dict.fromkeys(re.sub(r" \[[^]]*\]|, [AB]\b", "", name) for name in others)
+        lines += [f"Not published, but in verdict.md of the run: {'; '.join(names)}.", ""]
+    return lines
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    lines = [head, ["---"] * len(head)]
-    lines += [[str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
+    lines = [[str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
+    first, *others = ["| " + " | ".join(line) + " |" for line in (head, *lines)]
+    return [first, "|" + "---|" * len(head), *others]
 
 
 # `ur_energy protocol all`: all stages, then papers.md.
