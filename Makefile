@@ -46,7 +46,9 @@ $(STAMP): $(VENV)/.requirements $(PACKAGE_FILES)
 demo: setup
 	@$(BIN)/ur_energy demo -o demo_output
 
-test: lint types tests
+# Types are checked beside the tests, which leave a processor idle at times.
+test: lint
+	@$(MAKE) --no-print-directory -j2 types tests
 
 lint: setup
 	$(BIN)/ruff check .
