@@ -301,17 +301,14 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}")
         cells = cell(row["published"]), cell(row["here"]), verdict
         table.setdefault(f"{row['figure']}{mark}", {})[row["robot"]] = cells
-    lines = []
-    if len(arms) == 1:
-        found = [(name, *cells[arms[0]]) for name, cells in table.items()]
-        lines = [*_table(("figure", "published", "here", ""), found), ""]
-    elif arms:
-        found = [
-            (name, *(", ".join(cells.get(arm, ())) for arm in arms))
-            for name, cells in table.items()
-        ]
+    lines, heads = [], ["published", "here", ""]
+    found = [[name, *cells.get(arms[0], ())] for name, cells in table.items()]
+    if len(arms) > 1:
         heads = [f"{arm}: published, here" for arm in arms]
-        lines = [*_table(("figure", *heads), found), ""]
+        for row, cells in zip(found, table.values(), strict=True):
+            row[1:] = [", ".join(cells.get(arm, ())) for arm in arms]
+    if found:
+        lines = [*_table(["figure", *heads], found), ""]
     if letters:
         notes = [f"({letter}) {text}" for text, letter in letters.items()]
         lines += [f"{'. '.join(notes)}.", ""]
