@@ -302,11 +302,13 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         cells = cell(row["published"]), cell(row["here"]), verdict
         table.setdefault(f"{row['figure']}{mark}", {})[row["robot"]] = cells
     lines, heads = [], ["published", "here", ""]
-    found = [[name, *cells.get(arms[0], ())] for name, cells in table.items()]
+    found = [[name, *by_arm.get(arms[0], ())] for name, by_arm in table.items()]
     if len(arms) > 1:
         heads = [f"{arm}: published, here" for arm in arms]
-        for row, cells in zip(found, table.values(), strict=True):
-            row[1:] = [", ".join(cells.get(arm, ())) for arm in arms]
+        found = [
+            [name, *(", ".join(by_arm.get(arm, ())) for arm in arms)]
+            for name, by_arm in table.items()
+        ]
     if found:
         lines = [*_table(["figure", *heads], found), ""]
     if letters:
