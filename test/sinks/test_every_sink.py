@@ -16,8 +16,8 @@ from test.sinks.peers import free_port, needs_program, until
 from test.sinks.readings import live_readings
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.errors import InputError
-from ur_energy_model.sinks import mqtt
 from ur_energy_model.sinks import sink as sinks
+from ur_energy_model.sinks.mqtt import MqttSink
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import ArmReading, QueuedSink, Sink
 
@@ -31,9 +31,9 @@ JUNK = (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff" * 50 + b"\r\n\r\n", bytes(5000), 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    for module in (sinks, mqtt):
-        monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
-        monkeypatch.setattr(module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.01)
+    for kind in (Sink, MqttSink):
+        monkeypatch.setattr(kind, "longest_pause", 0.05)
 
 
 @pytest.fixture(scope="module")

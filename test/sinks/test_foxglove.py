@@ -174,7 +174,7 @@ def test_the_client_of_foxglove_gets_every_message(delivery: FoxgloveDelivery) -
     environment = {**os.environ, "NODE_PATH": str(NODE_PACKAGES)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
         try:
-            until(lambda: delivery.subscriptions == len(kinds))
+            until(lambda: delivery.subscriptions.total() == len(kinds))
             for reading in READINGS[1:9]:
                 delivery.deliver(reading)
             output, _ = process.communicate(timeout=60)

@@ -17,7 +17,7 @@ from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
-from ur_energy_model.sinks.sink import ArmReading, SinkStatus
+from ur_energy_model.sinks.sink import ArmReading, Sink, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
@@ -37,10 +37,12 @@ class Played(ScriptedSource):
         self.give_last(EOFError())
 
 
-class Kept:
-    """A sink that keeps what it gets."""
+class Kept(Sink):
+    """Keeps what it gets, in the thread that offers it."""
 
-    status = SinkStatus("kept")
+    @property
+    def status(self) -> SinkStatus:
+        return SinkStatus("kept")
 
     def __init__(self) -> None:
         self.got: list[ArmReading] = []

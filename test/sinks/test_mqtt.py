@@ -21,6 +21,7 @@ from test.sinks.peers import Gate, needs_program, program, until
 from test.sinks.readings import LOST, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import mqtt as mqtt_sink
+from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import MqttCredentials
 from ur_energy_model.sinks.mqtt import Connection, broker_of
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
@@ -48,24 +49,24 @@ def stamps_of(numbers: range) -> list[int]:
 
 def test_readings_stay_until_they_are_confirmed_or_the_store_is_full() -> None:
     store = store_of(*range(5))
-    batch = store.oldest(3)
-    assert [reading.stamp for reading in batch.readings] == stamps_of(range(3))
-    assert [batch.newest["arm-1"].stamp] == stamps_of(range(4, 5))
-    assert store.oldest(3).readings == batch.readings
-    store.confirm(batch)
-    assert [reading.stamp for reading in store.oldest(9).readings] == stamps_of(range(3, 5))
+    readings, newest = store.oldest(3)
+    assert [reading.stamp for reading in readings] == stamps_of(range(3))
+    assert [newest["arm-1"].stamp] == stamps_of(range(4, 5))
+    assert store.oldest(3)[0] == readings
+    store.confirm(readings)
+    assert [reading.stamp for reading in store.oldest(9)[0]] == stamps_of(range(3, 5))
     assert (store.delivered, store.dropped, len(store)) == (3, 0, 2)
-    first, second, ended, later = store_of(1, 2, 10, 11).oldest(9).readings
+    first, second, ended, later = store_of(1, 2, 10, 11).oldest(9)[0]
     assert first.names is second.names  # which keeps them small
     assert dict(zip(first.names, first.values, strict=True)) == made_up_reading(1).numbers()
     assert getsizeof(first) + getsizeof(first.values) < 400
     assert ended.cycle is later.cycle
     store = store_of(*range(4), most=4)
-    batch = store.oldest(2)
+    readings, _ = store.oldest(2)
     for number in range(4, 7):
         store.add(made_up_reading(number))
-    store.confirm(batch)  # both were dropped meanwhile
-    assert [reading.stamp for reading in store.oldest(9).readings] == stamps_of(range(3, 7))
+    store.confirm(readings)  # both were dropped meanwhile
+    assert [reading.stamp for reading in store.oldest(9)[0]] == stamps_of(range(3, 7))
     assert (store.delivered, store.dropped) == (0, 3)
 
 
@@ -98,7 +99,7 @@ def test_golden_certificates() -> None:
 
 
 def test_a_birth_with_all_topics_then_changes(node: EdgeNode) -> None:
-    (message,) = node.data(store_of(1).oldest(50), NOW)
+    (message,) = node.data(*store_of(1).oldest(50), NOW)
     assert (message.topic, message.qos) == ("spBv1.0/plant/DBIRTH/cell/arm-1", 0)
     birth = DBirth.decode(message.payload)
     assert (birth.seq, birth.timestamp) == (1, NOW)
@@ -111,14 +112,14 @@ def test_a_birth_with_all_topics_then_changes(node: EdgeNode) -> None:
         assert "[" in str(found.metadata.description)
     assert (metrics["state"].value, metrics["samples_lost"].value) == ("moving", 3)
     assert metrics["energy/cycle/number"].is_null
-    (message,) = node.data(store_of(2).oldest(50), NOW)
+    (message,) = node.data(*store_of(2).oldest(50), NOW)
     assert (message.topic, message.qos) == ("spBv1.0/plant/DDATA/cell/arm-1", 0)
     data = DData.decode(message.payload, birth=birth)
     assert data.seq == 2
     changed = {metric.name for metric in data.metrics if not metric.is_historical}
     assert "energy/shoulder_joint/energy" in changed
     assert "energy/shoulder_joint/power" not in changed
-    assert node.data(store_of(2).oldest(50), NOW) == []  # nothing new
+    assert node.data(*store_of(2).oldest(50), NOW) == []  # nothing new
 
 
 def test_new_metrics_need_a_new_birth_and_unknown_numbers_are_null(node: EdgeNode) -> None:
@@ -127,13 +128,13 @@ def test_new_metrics_need_a_new_birth_and_unknown_numbers_are_null(node: EdgeNod
     power[reading.snapshot.channels.arm["standby"]] = math.nan
     snapshot = replace(reading.snapshot, power=power)
     store.add(without_bus(replace(reading, snapshot=snapshot)))
-    (birth,) = node.data(store.oldest(1), NOW)
+    (birth,) = node.data(*store.oldest(1), NOW)
     assert b"energy/bus" not in birth.payload
     metrics = {metric.name: metric for metric in DBirth.decode(birth.payload).metrics}
     assert metrics["energy/standby/power"].is_null
-    store.confirm(store.oldest(1))
+    store.confirm(store.oldest(1)[0])
     store.add(made_up_reading(2))
-    (again,) = node.data(store.oldest(1), NOW)
+    (again,) = node.data(*store.oldest(1), NOW)
     assert "DBIRTH" in again.topic
     assert b"energy/bus/energy" in again.payload
 
@@ -188,12 +189,12 @@ def test_what_is_no_broker_is_a_problem_of_the_connection(answer: bytes) -> None
 
 def test_readings_that_waited_are_historical_and_sent_once(node: EdgeNode) -> None:
     store = store_of(*range(1, 8))
-    message, *first = node.data(store.oldest(5), NOW)
+    message, *first = node.data(*store.oldest(5), NOW)
     birth = DBirth.decode(message.payload)
     assert {metric.timestamp for metric in birth.metrics} == set(stamps_of(range(7, 8)))
-    store.confirm(store.oldest(5))
+    store.confirm(store.oldest(5)[0])
     found = {}
-    for message in (*first, *node.data(store.oldest(5), NOW)):
+    for message in (*first, *node.data(*store.oldest(5), NOW)):
         for metric in DData.decode(message.payload, birth=birth).metrics:
             assert metric.is_historical
             if metric.name == NAME:
@@ -204,7 +205,7 @@ def test_readings_that_waited_are_historical_and_sent_once(node: EdgeNode) -> No
 
 def test_rebirth_repeats_the_births_of_living_arms(node: EdgeNode) -> None:
     store = store_of(10)
-    node.data(store.oldest(50), NOW)
+    node.data(*store.oldest(50), NOW)
     births = node.birth(NOW, store.newest)
     assert [message.topic.split("/")[2] for message in births] == ["NBIRTH", "DBIRTH"]
     birth = DBirth.decode(births[1].payload)
@@ -219,8 +220,8 @@ def test_rebirth_repeats_the_births_of_living_arms(node: EdgeNode) -> None:
 def test_plain_json_has_all_metrics_in_each_message(node: EdgeNode) -> None:
     """Those of the last cycle too: a client that comes later needs no earlier message."""
     batch = store_of(9, 10, 11).oldest(50)
-    (birth, *_) = node.data(batch, NOW)
-    messages = json_messages("plant", "cell", batch)
+    (birth, *_) = node.data(*batch, NOW)
+    messages = json_messages("plant", "cell", *batch)
     assert {message.topic for message in messages} == {"plant/cell/arm-1/energy"}
     contents = [json.loads(message.payload) for message in messages]
     assert [content["historical"] for content in contents] == [True, True, False]
@@ -247,9 +248,11 @@ def test_a_host_that_comes_online_needs_the_births(node: EdgeNode) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"FIRST_PAUSE": 0.02, "LONGEST_PAUSE": 0.05, "POLL": 0.005, "BIRTH_PAUSE": 0.0}
-    for name, seconds in quick.items():
+    for name, seconds in {"POLL": 0.005, "BIRTH_PAUSE": 0.0}.items():
         monkeypatch.setattr(mqtt_sink, name, seconds)
+    monkeypatch.setattr(sinks, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(Sink, "longest_pause", 0.05)
+    monkeypatch.setattr(mqtt_sink.MqttSink, "longest_pause", 0.05)
 
 
 @pytest.fixture

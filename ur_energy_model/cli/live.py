@@ -19,14 +19,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.options import given
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.options import SINKS, SinkOptions, open_sinks, server_address
-from ur_energy_model.sinks.terminal import (
-    Lines,
-    Screen,
-    json_line,
-    last_json_line,
-    last_text_line,
-    text_line,
-)
+from ur_energy_model.sinks.terminal import Lines, Screen, json_line, last_text_line, text_line
 from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -46,7 +39,7 @@ def check_ports(stated: SinkOptions) -> None:
     with ExitStack() as held:  # each until all are checked: two sinks cannot share one
         for kind in SINKS:
             for text in kind.stated(stated) if kind.port is not None else ():
-                address = server_address(kind, text, stated)
+                address = server_address(kind.option, text, stated)
                 try:
                     held.enter_context(address.listener())
                 except OSError as error:
@@ -168,7 +161,7 @@ def _end(options: argparse.Namespace, arm: LiveArm) -> None:
         if options.bag is not None:
             raise InputError(options.bag, "holds no samples that can be used", "record again")
         raise UrEnergyError(f"{options.host}: no samples came: {state.silence}")
-    print(last_json_line(state) if options.json else last_text_line(state))
+    print(json_line(state, ended=True) if options.json else last_text_line(state))
     if state.disk_problem is not None:
         note(f"the counters are not saved: {state.disk_problem}")
     elif options.state_file is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,29 +16,23 @@ from ur_energy_model.files import user_path
 from ur_energy_model.yaml_reader import Record, YamlTree, text
 
 ENVIRONMENT: dict[str, str] = {
-    "username": "UR_ENERGY_MQTT_USERNAME",
-    "password": "UR_ENERGY_MQTT_PASSWORD",
-    "ca": "UR_ENERGY_MQTT_CA",
-    "certificate": "UR_ENERGY_MQTT_CERTIFICATE",
-    "key": "UR_ENERGY_MQTT_KEY",
+    key: f"UR_ENERGY_MQTT_{key.upper()}"
+    for key in ("username", "password", "ca", "certificate", "key")
 }
 """Variables that are used where the file does not state a key of `mqtt`."""
 _TEXTS = ("username", "password")
 """Keys of `mqtt` that are no files."""
-OPCUA_USERNAME, OPCUA_PASSWORD = "UR_ENERGY_OPCUA_USERNAME", "UR_ENERGY_OPCUA_PASSWORD"
-"""Variables of one more OPC UA user."""
-_REMEDY = "correct the line; docs/mqtt_and_opcua.md shows the file"
 
 
 @dataclass(frozen=True)
 class MqttCredentials:
-    """What a broker asks for."""
+    """What a broker asks for; None for an anonymous connection."""
 
-    username: str | None = None  # None for an anonymous connection
-    password: str | None = field(default=None, repr=False)  # None for an anonymous connection
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
     ca: Path | None = None  # certificates that may sign the broker's, None for those of the system
     certificate: Path | None = None  # our own, where the broker requires them
-    key: Path | None = None  # our own, where the broker requires them
+    key: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -73,47 +67,45 @@ def read_credentials(
         InputError: the file cannot be used, or a certificate it names is missing.
     """
     variables = os.environ if environment is None else environment
-    mqtt, opcua = dict[str, Any](), OpcuaCredentials()
 
     def existing(tree: YamlTree) -> Path:
-        file = (path or Path()).parent / user_path(text(tree))
+        assert path is not None
+        file = path.parent / user_path(text(tree))
         if not file.is_file():
             raise tree.refuse(f"{file} is not a file")
         return file
 
     def of_mqtt(tree: YamlTree) -> dict[str, Any]:
         with Record(tree) as keys:
-            return {
-                key: keys.read(key, text if key in _TEXTS else existing, None)
-                for key in ENVIRONMENT
-            }
+            return {k: keys.read(k, text if k in _TEXTS else existing, None) for k in ENVIRONMENT}
 
-    def of_opcua(tree: YamlTree) -> OpcuaCredentials:
+    def of_opcua(tree: YamlTree) -> dict[str, Any]:
         with Record(tree) as keys:
             users = keys.read("users", passwords, {})
-            files = [keys.read(key, existing, None) for key in ("certificate", "key")]
-        if (files[0] is None) != (files[1] is None):
+            files = {key: keys.read(key, existing, None) for key in ("certificate", "key")}
+        if len(set(map(bool, files.values()))) > 1:
             raise tree.refuse("certificate and key belong together")
-        return OpcuaCredentials(users, *files)
+        return {"users": users, **files}
 
     def passwords(tree: YamlTree) -> dict[str, str]:
         with Record(tree) as keys:
             return {name: text(child) for name, child in keys.remaining().items()}
 
+    mqtt, opcua = dict[str, Any](), dict[str, Any]()
     if path is not None:
-        with Record(YamlTree.read(path, InputError, _REMEDY)) as keys:
+        remedy = "correct the line; docs/mqtt_and_opcua.md shows the file"
+        with Record(YamlTree.read(path, InputError, remedy)) as keys:
             mqtt = keys.read("mqtt", of_mqtt, mqtt)
             opcua = keys.read("opcua", of_opcua, opcua)
     for key, variable in ENVIRONMENT.items():
-        if not mqtt.get(key) and (value := variables.get(variable)):
-            mqtt[key] = value if key in _TEXTS else Path(value)
-            if key not in _TEXTS and not mqtt[key].is_file():
+        value = variables.get(variable) or None
+        if not mqtt.get(key):
+            mqtt[key] = value if value is None or key in _TEXTS else Path(value)
+            if isinstance(mqtt[key], Path) and not mqtt[key].is_file():
                 raise InputError(variable, f"{value} is not a file", "check the path")
-    if variables.get(OPCUA_USERNAME) and variables.get(OPCUA_PASSWORD):
-        user = {variables[OPCUA_USERNAME]: variables[OPCUA_PASSWORD]}
-        opcua = replace(opcua, users={**user, **opcua.users})
-    if mqtt.get("password") and not mqtt.get("username"):
+    user, word = (variables.get(f"UR_ENERGY_OPCUA_{key.upper()}") for key in _TEXTS)
+    if user and word:
+        opcua["users"] = {user: word, **opcua.get("users", {})}
+    if mqtt["password"] and not mqtt["username"]:
         raise InputError(path or ENVIRONMENT["password"], "has no username", "state both")
-    return Credentials(
-        MqttCredentials(**{key: mqtt.get(key) or None for key in ENVIRONMENT}), opcua
-    )
+    return Credentials(MqttCredentials(**mqtt), OpcuaCredentials(**opcua))

@@ -51,7 +51,8 @@ class FoxgloveDelivery(ServerListener):
         self._kept: dict[str, Messages] = {}
         self._server: WebSocketServer | None = None
         self._lock = threading.Lock()
-        self._subscriptions: Counter[int] = Counter()
+        self.subscriptions: Counter[int] = Counter()
+        """Number of subscriptions of each client."""
         self._new_topics: set[str] = set()
 
     @property
@@ -62,20 +63,10 @@ class FoxgloveDelivery(ServerListener):
     @property
     def clients(self) -> int:
         """Number of clients with a subscription."""
-        return len(self._subscriptions)
-
-    @property
-    def subscriptions(self) -> int:
-        """Number of subscriptions of all clients."""
-        with self._lock:
-            return self._subscriptions.total()
+        return len(self.subscriptions)
 
     def open(self) -> None:
-        """Begin to listen; before the first reading, only check that this is possible.
-
-        Raises:
-            OSError: the port is in use, or the address is not one of this machine.
-        """
+        """Begin to listen; before the first reading, only check that this is possible."""
         if self._channels:
             self._listen()
         else:
@@ -87,19 +78,17 @@ class FoxgloveDelivery(ServerListener):
         The server listens from the first reading on, which makes the channels: the SDK refuses
         subscriptions that come at once after the advertisement of a channel to a client that is
         connected.
-
-        Raises:
-            OSError: the server cannot listen with the first reading.
         """
         encoded = self._messages.of_reading(reading)
         for topic in (CYCLE, *(messages.topic for messages in encoded)):
             if topic not in self._channels:
                 kind = topic.kind
+                schema = foxglove.Schema(
+                    name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
+                )
                 self._channels[topic] = foxglove.Channel(
                     topic.name,
-                    schema=foxglove.Schema(
-                        name=kind.name, encoding=kind.schema_encoding, data=kind.definition_bytes
-                    ),
+                    schema=schema,
                     message_encoding=kind.message_encoding,
                     context=self._context,
                 )
@@ -116,16 +105,16 @@ class FoxgloveDelivery(ServerListener):
 
     def close(self) -> None:
         """Disconnect all clients and free the port."""
-        gate, self._gate = self._gate, None
+        gate, server = self._gate, self._server
+        self._gate = self._server = None
         if gate is not None:
             gate.close()
-        server, self._server = self._server, None
         if server is not None:
             server.stop()
 
     def _listen(self) -> None:
         with self._lock:
-            self._subscriptions.clear()
+            self.subscriptions.clear()
         # Behind the gate, on a loopback address that cannot be guessed where there are many.
         host = "127.0.0.1"
         if sys.platform.startswith("linux"):
@@ -149,15 +138,15 @@ class FoxgloveDelivery(ServerListener):
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
         """A client subscribes to a topic; called from the server's threads."""
         with self._lock:
-            self._subscriptions[client.id] += 1
+            self.subscriptions[client.id] += 1
             self._new_topics.add(channel.topic)
 
     def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
         """A client unsubscribes or disconnects; called from the server's threads."""
         with self._lock:
-            self._subscriptions[client.id] -= 1
-            if self._subscriptions[client.id] <= 0:
-                del self._subscriptions[client.id]
+            self.subscriptions[client.id] -= 1
+            if self.subscriptions[client.id] <= 0:
+                del self.subscriptions[client.id]
 
 
 # OriginGate: in front of the Foxglove server; keeps pages of foreign sites from reading the arm.

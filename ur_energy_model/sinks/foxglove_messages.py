@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -72,44 +73,50 @@ class ArmScene:
         names = ("base_link", "base", *link_names(robot), "tool0")
         self._frames = tuple(prefix + name for name in names)
         root = Xml.fromstring(self.urdf.partition("\n")[2])
-        self._cylinders = {
-            link.attrib["name"]: [_cylinder(visual) for visual in link.iter("visual")]
-            for link in root.iter("link")
-        }
+        self._shells: dict[str, list[tuple[fox.Pose, fox.Vector3]]] = {}
+        """Pose and size of the shells around the cylinders of each link, along their z axes."""
+        for link in root.iter("link"):
+            shells = self._shells[link.attrib["name"]] = []
+            for visual in link.iter("visual"):
+                origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
+                assert origin is not None  # our own URDF has cylinders only
+                assert shape is not None
+                place, turn = (
+                    np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy")
+                )
+                width = 2.0 * SHELL * float(shape.attrib["radius"])
+                size = fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
+                at, orientation = _placed(place, Rotation.from_euler("xyz", turn))
+                shells.append((fox.Pose(position=at, orientation=orientation), size))
 
     def messages(self, stamp: int, q: Array, power: Array, total: float) -> tuple[bytes, bytes]:
         """The encoded FrameTransforms of all links, and the SceneUpdate.
 
-        Args:
-            stamp: ns.
-            q: joint angles [n], rad.
-            power: electrical power of each joint [n], W.
-            total: power of the whole arm [W].
+        Joint angles q [n], rad, electrical power of each joint [n] and of the whole arm, W, at a
+        stamp, ns.
         """
         time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
         links, joints = self._dynamics.frames(q[None])
         poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])  # of all but the first
         steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
-        turns = Rotation.from_matrix(steps[:, :3, :3]).as_quat()
-        transforms = [
-            fox.FrameTransform(
+        transforms = []
+        for (parent, child), step in zip(pairwise(self._frames), steps, strict=True):
+            place, turn = _placed(step[:3, 3], Rotation.from_matrix(step[:3, :3]))
+            transform = fox.FrameTransform(
                 timestamp=time,
                 parent_frame_id=parent,
                 child_frame_id=child,
-                translation=_vector(place),
-                rotation=_quaternion(turn),
+                translation=place,
+                rotation=turn,
             )
-            for (parent, child), place, turn in zip(
-                pairwise(self._frames), steps[:, :3, 3], turns, strict=True
-            )
-        ]
+            transforms.append(transform)
 
         def entity(name: str, link: str, paint: fox.Color, **more: Any) -> fox.SceneEntity:
             shells = [
                 fox.CylinderPrimitive(
                     pose=pose, size=size, bottom_scale=1.0, top_scale=1.0, color=paint
                 )
-                for pose, size in self._cylinders[link]
+                for pose, size in self._shells[link]
             ]
             return fox.SceneEntity(
                 timestamp=time,
@@ -140,24 +147,10 @@ class ArmScene:
         return fox.FrameTransforms(transforms=transforms).encode(), scene.encode()
 
 
-def _cylinder(visual: Xml.Element) -> tuple[fox.Pose, fox.Vector3]:
-    """Pose and size of the shell around a cylinder of the URDF, along its own z axis."""
-    origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
-    assert origin is not None  # our own URDF has cylinders only
-    assert shape is not None
-    place, angles = (np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy"))
-    turn = Rotation.from_euler("xyz", angles).as_quat()
-    width = 2.0 * SHELL * float(shape.attrib["radius"])
-    pose = fox.Pose(position=_vector(place), orientation=_quaternion(turn))
-    return pose, fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
-
-
-def _vector(values: Array) -> fox.Vector3:
-    return fox.Vector3(**dict(zip("xyz", values.tolist(), strict=True)))
-
-
-def _quaternion(values: Array) -> fox.Quaternion:
-    return fox.Quaternion(**dict(zip("xyzw", values.tolist(), strict=True)))
+def _placed(place: Array, turn: Rotation) -> tuple[fox.Vector3, fox.Quaternion]:
+    position = dict(zip("xyz", place.tolist(), strict=True))
+    quaternion = dict(zip("xyzw", turn.as_quat().tolist(), strict=True))
+    return fox.Vector3(**position), fox.Quaternion(**quaternion)
 
 
 JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
@@ -171,7 +164,8 @@ class ReadingMessages:
     """Encodes the readings of one estimator, whose arm and model may change."""
 
     def __init__(self) -> None:
-        self._arm: tuple[RobotDescription | None, tuple[str, ...], str] | None = None
+        self._robot: RobotDescription | None = None
+        self._labels: tuple[tuple[str, ...], str] | None = None
         self._scene: ArmScene | None = None
         self._summarising = Decimator(SUMMARY_RATE)
 
@@ -179,19 +173,18 @@ class ReadingMessages:
         """All messages of a reading; the URDF only where the arm is new."""
         stamp, snapshot, messages = reading.stamp, reading.snapshot, list[Messages]()
         interfaces = joint_interfaces(snapshot, reading.joints)
-        arm = reading.robot, reading.joints, reading.model
-        if self._arm is None or self._arm[0] is not arm[0] or self._arm[1:] != arm[1:]:
-            known, self._arm = self._arm, arm
-            self._energy = EnergyMessages(reading.joints, reading.model)
+        robot, labels = reading.robot, (reading.joints, reading.model)
+        if self._labels != labels or self._robot is not robot:
+            self._energy = EnergyMessages(*labels)
             groups = {joint: tuple(values) for joint, values in interfaces.items()}
             self._template = dynamic_joint_state_template(groups)
-            self._scene = None if arm[0] is None else ArmScene(arm[0], reading.joints)
-            if self._scene is not None and (known is None or known[0] is not arm[0]):
+            self._scene = None if robot is None else ArmScene(robot, reading.joints)
+            if self._scene is not None and self._robot is not robot:
                 text = encode_text(self._scene.urdf)
                 messages.append(Messages.single(ROBOT_DESCRIPTION, stamp, text))
-        summary = self._summarising.due(stamp * 1e-9)
+            self._robot, self._labels = robot, labels
         self._energy.keep(snapshot, stamp)
-        if summary:
+        if summary := self._summarising.due(stamp * 1e-9):
             self._energy.keep_summary(snapshot, stamp)
         for cycle in reading.cycles:
             self._energy.keep_cycle(cycle, snapshot, stamp)
@@ -252,15 +245,13 @@ class McapDelivery:
 
     A file is complete after every chunk: every reader opens it while it grows, and after a crash.
     Each hour, and after a failure, another one follows: its name has the next free number, such as
-    live_1.mcap after live.mcap.
+    live_1.mcap after live.mcap. All methods but `name` raise OSError where the disk fails.
     """
 
     clients = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._messages = ReadingMessages()
-        self._waiting = ExtraMessages()
         self._file: McapWriter | None = None
         self._written = 0
 
@@ -270,29 +261,17 @@ class McapDelivery:
         return f"mcap {self.path if self._file is None else self._file.path}"
 
     def open(self) -> None:
-        """Create the next file.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Create the next file."""
         # Every file begins with the URDF and defines its channels.
         self._messages, self._waiting = ReadingMessages(), ExtraMessages()
         for number in count():
-            path = self.path
-            if number:
-                path = path.with_name(f"{path.stem}_{number}{path.suffix}")
-            try:
-                self._file = McapWriter(path, profile="")
-            except FileExistsError:
-                continue
-            return
+            name = f"{self.path.stem}_{number}{self.path.suffix}" if number else self.path.name
+            with suppress(FileExistsError):
+                self._file = McapWriter(self.path.with_name(name), profile="")
+                return
 
     def deliver(self, reading: ArmReading) -> None:
-        """Keep one reading, and write what waits once a second.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Keep one reading, and write what waits once a second."""
         for messages in self._messages.of_reading(reading):
             self._waiting.append(messages)
         if not 0 <= reading.stamp - self._written < CHUNK_SECONDS * 1e9:
@@ -303,11 +282,7 @@ class McapDelivery:
             self.open()
 
     def close(self) -> None:
-        """Write what waits, and complete the file.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Write what waits, and complete the file."""
         file = self._file
         if file is None:
             return

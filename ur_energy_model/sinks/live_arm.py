@@ -78,9 +78,8 @@ class LiveState:
     link: LinkStatus  # state of the connection now
     sinks: tuple[SinkStatus, ...] = ()  # state of every sink
     cycle: Cycle | None = None  # the last completed one, None before
-    disk_problem: str | None = None  # why the counters cannot be saved, None if they are
-    # that the model is of another arm, None if it is not known to be
-    arm_warning: str | None = None
+    disk_problem: str | None = None  # why the counters cannot be saved
+    arm_warning: str | None = None  # that the model is of another arm
 
     @property
     def silence(self) -> str | None:
@@ -121,8 +120,7 @@ def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
     ratio = efficiency(net[mechanical], net[electrical])
     columns = [snapshot.power[electrical], net[electrical], ratio]
     columns += [] if snapshot.temperature is None else [snapshot.temperature]
-    rows = zip(reading.joints, *(column.tolist() for column in columns), strict=True)
-    return tuple(JointRow(*row) for row in rows)
+    return tuple(map(JointRow, reading.joints, *(column.tolist() for column in columns)))
 
 
 def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
@@ -239,8 +237,18 @@ class LiveArm:
             )
 
     def _consume(self, batch: Telemetry) -> None:
-        if self._estimator is None:
-            self._estimator = self._identified(batch)
+        if self._estimator is None:  # once the arm is identified
+            model, self._words = self._model_of(batch.info)
+            robot = load_robot(model.robot)
+            if self._live and batch.info.robot not in (None, robot.name):
+                raise WrongRobotError(
+                    self._name,
+                    f"is a {batch.info.robot}, but the model is of a {robot.name}",
+                    f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
+                )
+            check_robot(batch.info.source, batch.info, robot)
+            self._last, note = batch, self._outlets.note_cycle
+            self._estimator = LiveEstimator(model, robot, self._options, on_cycle=note)
         with self._lock:
             self._estimator.update(batch)
             self._last = batch
@@ -251,20 +259,6 @@ class LiveArm:
         if self._estimator is not None:
             with self._lock:
                 self._outlets.offer_at_once(lambda: self._reading("sinks"))
-
-    def _identified(self, batch: Telemetry) -> LiveEstimator:
-        """The estimator, once the arm is identified."""
-        model, self._words = self._model_of(batch.info)
-        robot = load_robot(model.robot)
-        if self._live and batch.info.robot not in (None, robot.name):
-            raise WrongRobotError(
-                self._name,
-                f"is a {batch.info.robot}, but the model is of a {robot.name}",
-                f"state a model of a {batch.info.robot}, or the address of the {robot.name}",
-            )
-        check_robot(batch.info.source, batch.info, robot)
-        self._last = batch
-        return LiveEstimator(model, robot, self._options, on_cycle=self._outlets.note_cycle)
 
     def _reading(self, viewer: str) -> ArmReading | None:
         known, link = self._known(), self.reader.link

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import ssl
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,27 +17,22 @@ import paho.mqtt.client as mqtt
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
 from ur_energy_model.sinks.options import Address, SinkOptions
-from ur_energy_model.sinks.sink import (
-    FIRST_PAUSE,
-    LAST_CHANCE,
-    NOT_OPEN,
-    ArmActions,
-    ArmReading,
-    SinkStatus,
-    problem_words,
+from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
+from ur_energy_model.sinks.sparkplug import (
+    EdgeNode,
+    Message,
+    Readings,
+    ReadingStore,
+    json_messages,
 )
-from ur_energy_model.sinks.sparkplug import Batch, EdgeNode, Message, ReadingStore, json_messages
 
 OPTION = "--mqtt"
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 """Default port by scheme (registered with IANA)."""
-_FORM = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
 BATCH = 50
 """Most readings that are on the way at once."""
 POLL = 0.05
 """Longest time between polls for new readings [s]."""
-LONGEST_PAUSE = 5.0
-"""Longest pause before the next attempt to connect [s], doubled with every failure."""
 BIRTH_PAUSE = 1.0
 """Shortest time between two births of the node, however many commands request them [s]."""
 SILENCE = 5.0
@@ -62,13 +55,15 @@ def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None)
     return MqttSink(broker, node, credentials, with_json=options.mqtt_json)
 
 
-class MqttSink:
+class MqttSink(Sink):
     """A Sink whose readings wait in a bounded store until the broker has them.
 
     A reading leaves the store when the broker has answered a packet that was sent after it.
     Energies are counters, so a reading that reaches the broker twice, because an answer was lost
     with the connection, adds nothing.
     """
+
+    longest_pause = 5.0
 
     def __init__(
         self, broker: Broker, node: EdgeNode, credentials: MqttCredentials, *, with_json: bool
@@ -78,12 +73,8 @@ class MqttSink:
         self._store = ReadingStore()
         self._seen: dict[str, float] = {}
         self._rebirth, self._born = False, float("-inf")
-        self._problem: str | None = NOT_OPEN
         self._unusable: str | None = None  # why the last reading cannot be used
-        self._closing = threading.Event()
-        self._deadline = float("inf")
-        self._thread = threading.Thread(target=self._run, name=str(broker), daemon=True)
-        self._thread.start()
+        super().__init__(str(broker))
 
     @property
     def status(self) -> SinkStatus:
@@ -93,7 +84,7 @@ class MqttSink:
 
     def offer(self, reading: ArmReading) -> None:
         """Store a reading, or note that the arm cannot be reached."""
-        if self._closing.is_set():
+        if self._closing:
             return
         if not reading.is_live:
             self._seen[reading.arm] = float("-inf")
@@ -107,25 +98,6 @@ class MqttSink:
             self._unusable = None
             self._seen[reading.arm] = time.monotonic()
 
-    def close(self) -> None:
-        """Flush the queue, for LAST_CHANCE at most, and disconnect."""
-        self._deadline = time.monotonic() + LAST_CHANCE
-        self._closing.set()
-        self._thread.join(LAST_CHANCE + 1.0)
-
-    def _run(self) -> None:
-        pause = FIRST_PAUSE
-        while not self._closing.is_set():
-            delivered = self._store.delivered
-            try:
-                self._serve()
-            except Exception as error:  # paho and ssl may raise anything
-                self._problem = problem_words(error)
-            pause = FIRST_PAUSE if self._store.delivered > delivered else pause
-            # Many arms whose broker was restarted do not come back in step.
-            self._closing.wait(random.uniform(0.5, 1.0) * pause)
-            pause = min(2.0 * pause, LONGEST_PAUSE)
-
     def _serve(self) -> None:
         """One connection, until it is lost or the sink is closed and nothing waits."""
         node, store = self._node, self._store
@@ -138,8 +110,8 @@ class MqttSink:
         try:
             self._bear(connection)
             self._problem = None
-            sent: Batch | None = None
-            while not self._closing.is_set() or (len(store) and time.monotonic() < self._deadline):
+            sent: Readings = ()
+            while not self._closing or (len(store) and time.monotonic() < self._deadline):
                 connection.work(POLL)
                 if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
                     self._bear(connection)
@@ -147,9 +119,13 @@ class MqttSink:
                 for arm in [arm for arm, seen in self._seen.copy().items() if seen < limit]:
                     connection.publish(node.device_death(arm, _now()))
                 if connection.is_answered:
-                    if sent is not None:
-                        store.confirm(sent)
-                    sent = self._send(connection)
+                    store.confirm(sent)
+                    sent, newest = store.oldest(BATCH)
+                    if sent:
+                        connection.publish(node.data(sent, newest, _now()))
+                        if self._with_json:
+                            connection.publish(json_messages(node.group, node.node, sent, newest))
+                        connection.ask()
             connection.publish([node.death(_now())])
             connection.close()
         finally:
@@ -159,17 +135,6 @@ class MqttSink:
         """Publish all births."""
         self._rebirth, self._born = False, time.monotonic()
         connection.publish(self._node.birth(_now(), self._store.newest))
-
-    def _send(self, connection: Connection) -> Batch | None:
-        """Send the oldest readings; returns them, None if there are none."""
-        batch = self._store.oldest(BATCH)
-        if not batch.readings:
-            return None
-        connection.publish(self._node.data(batch, _now()))
-        if self._with_json:
-            connection.publish(json_messages(self._node.group, self._node.node, batch))
-        connection.ask()
-        return batch
 
 
 def _now() -> int:
@@ -195,11 +160,12 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
         InputError: not such a URL, one with credentials, or an unencrypted one to another machine
             without allow_network. The message never repeats a password.
     """
+    form = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise InputError(OPTION, "the URL is not valid", _FORM) from None
+        raise InputError(OPTION, "the URL is not valid", form) from None
     if "@" in url:
         raise InputError(
             OPTION,
@@ -208,9 +174,9 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
             "UR_ENERGY_MQTT_PASSWORD",
         )
     if parts.scheme not in PORTS or not host:
-        raise InputError(OPTION, f"'{url}' is not the URL of an MQTT broker", _FORM)
+        raise InputError(OPTION, f"'{url}' is not the URL of an MQTT broker", form)
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' has more than a host and a port", _FORM)
+        raise InputError(OPTION, f"'{url}' has more than a host and a port", form)
     address = Address(host, PORTS[parts.scheme] if port is None else port)
     tls = parts.scheme == "mqtts"
     if not (tls or address.is_loopback or allow_network):

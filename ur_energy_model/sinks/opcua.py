@@ -89,12 +89,10 @@ class OpcuaDelivery:
         actions: ArmActions | None,
     ) -> None:
         self.name = f"opc.tcp://{address}{path}"
-        self._address, self._users, self._certificate = address, users, certificate
-        self._actions = actions
+        self._address, self._certificate, self._actions = address, certificate, actions
+        self._passwords = {name: word.encode() for name, word in users.items()}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
         self._server: Server | None = None
-        self._space: AddressSpace
         self._machines: dict[str, MachineNodes] = {}
         self._seen: dict[str, float] = {}
 
@@ -108,9 +106,8 @@ class OpcuaDelivery:
         """Start the server; a port in use is found before the types are loaded."""
         self._address.listener().close()
         loop = self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=loop.run_forever, name=f"{self.name} loop", daemon=True
-        )
+        name = f"{self.name} loop"
+        self._thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
         self._thread.start()
         self._run(self._start(), LONGEST_START)
 
@@ -120,28 +117,40 @@ class OpcuaDelivery:
 
     def close(self) -> None:
         """Stop the server and its thread."""
-        loop, thread = self._loop, self._thread
-        if loop is None or thread is None:
+        loop = self._loop
+        if loop is None:
             return
-        try:
-            with suppress(Exception):  # it may not have started
-                self._run(self._stop(), LONGEST_WRITE)
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(LONGEST_WRITE)
-            if not thread.is_alive():
-                loop.close()
-            self._loop = self._thread = self._server = None
-            self._machines.clear()
-            self._seen.clear()
+        with suppress(Exception):  # it may not have started
+            self._run(self._stop(), LONGEST_WRITE)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(LONGEST_WRITE)
+        if not self._thread.is_alive():
+            loop.close()
+        self._loop = self._server = None
+        self._machines.clear()
+        self._seen.clear()
+
+    def get_user(
+        self,
+        iserver: Any,
+        username: str | None = None,
+        password: str | None = None,
+        certificate: Any = None,
+    ) -> User | None:
+        """The user, None to refuse the client; called by asyncua as its user manager."""
+        if username is None:
+            return User(UserRole.Anonymous) if self._address.is_loopback else None
+        expected = self._passwords.get(username)
+        # Compared also for an unknown name, so that the time does not reveal which names exist.
+        right = hmac.compare_digest((password or "").encode(), expected or b"\0")
+        return User(UserRole.User, username) if right and expected is not None else None
 
     def _run(self, work: Coroutine[Any, Any, None], longest: float) -> None:
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(work, self._loop).result(longest)
 
     async def _start(self) -> None:
-        is_local = self._address.is_loopback
-        server = Server(user_manager=Users(self._users, anonymous=is_local))
+        server = Server(user_manager=self)
         await server.init()
         await server.set_application_uri(application_uri())
         server.set_server_name("ur_energy")
@@ -154,7 +163,7 @@ class OpcuaDelivery:
         secure = ua.SecurityPolicyType
         policies = [secure.Basic256Sha256_SignAndEncrypt, secure.Basic256Sha256_Sign]
         tokens = [ua.UserNameIdentityToken]
-        if is_local:
+        if self._address.is_loopback:
             policies.append(secure.NoSecurity)
             tokens.append(ua.AnonymousIdentityToken)
         rules = SimpleRoleRuleset()  # anonymous clients do only what changes nothing
@@ -203,29 +212,6 @@ class OpcuaDelivery:
             for arm in [arm for arm, seen in self._seen.items() if seen < limit]:
                 del self._seen[arm]
                 await self._machines[arm].lose()
-
-
-class Users:
-    """Users with passwords, in the form of asyncua; anonymous ones may read where they may."""
-
-    def __init__(self, passwords: Mapping[str, str], *, anonymous: bool) -> None:
-        self._passwords = {name: word.encode() for name, word in passwords.items()}
-        self._anonymous = anonymous
-
-    def get_user(
-        self,
-        iserver: Any,
-        username: str | None = None,
-        password: str | None = None,
-        certificate: Any = None,
-    ) -> User | None:
-        """The user, None to refuse the client."""
-        if username is None:
-            return User(UserRole.Anonymous) if self._anonymous else None
-        expected = self._passwords.get(username)
-        # Compared also for an unknown name, so that the time does not reveal which names exist.
-        right = hmac.compare_digest((password or "").encode(), expected or b"\0")
-        return User(UserRole.User, username) if right and expected is not None else None
 
 
 def application_uri() -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,7 +88,6 @@ POWER = Quantity("DcActivePower", 1032, WATT, ua.VariantType.Float, ua.ObjectIds
 IMPORT = Quantity("DcEnergyTotalImportHp", 1023)
 EXPORT = Quantity("DcEnergyTotalExportHp", 1026)
 SUM = Quantity("DcEnergyTotalSumHp", 1029)
-QUANTITIES = (POWER, IMPORT, EXPORT, SUM)
 """Of the arm's 48 V supply: consumed, fed back and their difference, since the last reset."""
 
 
@@ -157,8 +156,6 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     return out
 
 
-# AddressSpace: adds nodes with the reference, type and number that they must have.
-
 IDS = ua.ObjectIds
 _KINDS = {float: ua.VariantType.Double, int: ua.VariantType.Int64, str: ua.VariantType.String}
 _PERCENT = [f"{limit:g} %" for limit in ACCURACY_CLASSES]
@@ -170,9 +167,8 @@ def variant(value: float | str) -> ua.Variant:
     return ua.Variant(value, _KINDS[type(value)])
 
 
-def _enum_values(names: tuple[str, ...], descriptions: tuple[str, ...] = ()) -> ua.Variant:
+def _enum_values(names: Iterable[str], texts: Iterable[str]) -> ua.Variant:
     """EnumValues, numbered from 0."""
-    texts = descriptions or ("",) * len(names)
     values = [
         ua.EnumValueType(number, ua.LocalizedText(name), ua.LocalizedText(text))
         for number, (name, text) in enumerate(zip(names, texts, strict=True))
@@ -180,21 +176,21 @@ def _enum_values(names: tuple[str, ...], descriptions: tuple[str, ...] = ()) -> 
     return ua.Variant(values, ua.VariantType.ExtensionObject)
 
 
-RESOURCE_VALUES = _enum_values(RESOURCES)
-CLASSES = _enum_values(tuple(f"ACCURACY_CLASS_{k}" for k in range(16)), CLASS_TEXTS)
+RESOURCE_VALUES = _enum_values(RESOURCES, ("", ""))
+CLASSES = _enum_values((f"ACCURACY_CLASS_{k}" for k in range(16)), CLASS_TEXTS)
 """EnumValues of the accuracy domain "percent of the actual reading"."""
 
 
 class AddressSpace:
-    """Adds nodes to a server that is initialised and not started."""
+    """The types of the companion specifications, in a server that is initialised, not started."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self._session = server, server.iserver.isession
+        self.server = server
         self.spaces: dict[str, int] = {BASE: 0}
         """Index of each namespace."""
 
     async def add_types(self) -> None:
-        """Add the types of the companion specifications."""
+        """Add the types."""
         for uri in SPACES:
             self.spaces[uri] = await self.server.register_namespace(uri)
         await self.server.import_xml(config_file("opcua", "companion_types.xml"))
@@ -209,125 +205,6 @@ class AddressSpace:
         uri, number = (BASE, node) if isinstance(node, int) else node
         return ua.NodeId(number, self.spaces[uri])
 
-    async def add(
-        self,
-        parent: Node,
-        node: str,
-        uri: str,
-        kind: Node,
-        by: Node | None = None,
-        *,
-        name: str = "",
-        value: ua.Variant | None = None,
-        data_type: int | None = None,
-        writable: bool = False,
-    ) -> str:
-        """Add an object, or with a value a variable; returns its identifier, in the namespace OWN.
-
-        The namespace `uri` is that of its browse name, by default the end of the identifier; the
-        reference from the parent is by default HasProperty or HasComponent, the data type that of
-        the value. Users may change a writable one.
-        """
-        name = name or node.rpartition("/")[2]
-        text = ua.LocalizedText(name)
-        node_class, attributes = ua.NodeClass.Object, ua.ObjectAttributes(DisplayName=text)
-        if value is not None:
-            is_array = isinstance(value.Value, list)
-            access = ua.AccessLevel.CurrentRead.mask
-            access |= ua.AccessLevel.CurrentWrite.mask if writable else 0
-            node_class = ua.NodeClass.Variable
-            attributes = ua.VariableAttributes(
-                DisplayName=text,
-                Value=value,
-                DataType=ua.NodeId(int(value.VariantType) if data_type is None else data_type),
-                ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
-                ArrayDimensions=[0] if is_array else None,
-                AccessLevel=access,
-                UserAccessLevel=access,
-            )
-        if by is None:
-            by = IDS.HasProperty if kind == IDS.PropertyType else IDS.HasComponent
-        item = ua.AddNodesItem(
-            ParentNodeId=self.id(parent),
-            ReferenceTypeId=self.id(by),
-            RequestedNewNodeId=self.id(node),
-            BrowseName=ua.QualifiedName(name, self.spaces[uri]),
-            NodeClass=node_class,
-            NodeAttributes=attributes,
-            TypeDefinition=self.id(kind),
-        )
-        (result,) = await self._session.add_nodes([item])
-        result.StatusCode.check()
-        return node
-
-    async def refer(self, source: Node, by: Node, target: Node) -> None:
-        """Add a reference between two nodes, in both directions."""
-        items = [
-            ua.AddReferencesItem(
-                SourceNodeId=self.id(start),
-                ReferenceTypeId=self.id(by),
-                IsForward=forward,
-                TargetNodeId=self.id(end),
-                TargetNodeClass=ua.NodeClass.Unspecified,
-            )
-            for start, forward, end in ((source, True, target), (target, False, source))
-        ]
-        for result in await self._session.add_references(items):
-            result.check()
-
-
-# Methods of a machine: reset of the counters, and energies since the last call.
-
-LONGEST_REASON = 200
-"""Most characters of a reason that are kept."""
-_INTERVAL = {
-    "accounted_s": "time of the interval that was measured [s]",
-    "unaccounted_s": "time of the interval without samples [s]",
-    "total_J": "energy of the whole arm [J]",
-    "bus_J": "measured energy of the bus [J]",
-}
-
-
-async def add_methods(space: AddressSpace, machine: str, actions: ArmActions) -> None:
-    """Add the methods to a machine, and ResetStatistics to its main metering point.
-
-    ResetEnergy(Reason) and ResetStatistics set the counters since reset to zero; the lifetime ones
-    continue. ReadInterval has the energies since the last call of any client, sink or service.
-    """
-
-    def reset(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
-        reason = str(arguments[0].Value or "") if arguments else ""
-        actions.reset(reason[:LONGEST_REASON] or "OPC UA client")
-        return []
-
-    def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
-        found: dict[str, Any] = dict(actions.read_interval())
-        numbers = [found.get(key) for key in _INTERVAL]
-        return [
-            *(variant(math.nan if number is None else float(number)) for number in numbers),
-            variant(json.dumps(found)),
-        ]
-
-    def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
-        data_type, rank = ua.NodeId(int(kind)), ua.ValueRank.Scalar
-        description = ua.LocalizedText(words)
-        return ua.Argument(Name=name, DataType=data_type, ValueRank=rank, Description=description)
-
-    text, double = ua.VariantType.String, ua.VariantType.Double
-    reason = argument("Reason", text, "kept with the counters")
-    outputs = [argument(key, double, words) for key, words in _INTERVAL.items()]
-    outputs.append(argument("json", text, "all of it, with the joints"))
-    for parent, name, uri, call, inputs, results in (
-        (machine, "ResetEnergy", OWN, reset, [reason], []),
-        (machine, "ReadInterval", OWN, read_interval, [], outputs),
-        (f"{machine}/{MAIN}", "ResetStatistics", IA, reset, [], []),
-    ):
-        browse_name = ua.QualifiedName(name, space.spaces[uri])
-        node = space.server.get_node(space.id(parent))
-        await node.add_method(space.id(f"{parent}/{name}"), browse_name, call, inputs, results)
-
-
-# MachineNodes: one arm.
 
 FOLDERS = (
     ("Monitoring", MACHINERY),
@@ -339,12 +216,20 @@ PLAIN = "Energy"
 """Folder of the values under the names of the ROS topics."""
 START = "StartTime"
 """Key of the time of the last reset."""
+LONGEST_REASON = 200
+"""Most characters of the reason of a reset that are kept."""
+_INTERVAL = {
+    "accounted_s": "time of the interval that was measured [s]",
+    "unaccounted_s": "time of the interval without samples [s]",
+    "total_J": "energy of the whole arm [J]",
+    "bus_J": "measured energy of the bus [J]",
+}
 
 
 class MachineNodes:
     """The nodes of one arm: made with its readings, written where a value has changed.
 
-    Identifiers of nodes are `arm/key` in the namespace OWN.
+    Nodes have keys: "" is the machine, the identifier of another one is `arm/key` in OWN.
     """
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
@@ -355,13 +240,16 @@ class MachineNodes:
         self._written: dict[str, object] = {}
         self._status = ua.StatusCodes.Good
 
+    def _id(self, key: Node) -> ua.NodeId:
+        if isinstance(key, str):
+            key = f"{self._arm}/{key}" if key else self._arm
+        return self._space.id(key)
+
     async def add(self, reading: ArmReading, actions: ArmActions | None) -> None:
         """Add the machine, with its first reading; without actions it has no methods."""
-        machine, add = self._arm, self._space.add
-        await add(MACHINES, machine, OWN, IDS.BaseObjectType, IDS.Organizes, name=machine)
-        nameplate = f"{machine}/Identification"
-        await add(machine, nameplate, DI, MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn)
-        serial = reading.snapshot.serial or "unknown"
+        await self._add(MACHINES, "", OWN, IDS.BaseObjectType, IDS.Organizes, name=self._arm)
+        nameplate, serial = "Identification", reading.snapshot.serial or "unknown"
+        await self._add("", nameplate, DI, MACHINE_IDENTIFICATION_TYPE, IDS.HasAddIn)
         model = "" if reading.robot is None else reading.robot.name
         for name, value in {  # OPC 40001-1
             "Manufacturer": ua.Variant(ua.LocalizedText("Universal Robots")),
@@ -369,15 +257,14 @@ class MachineNodes:
             "SerialNumber": variant(serial),
             "ProductInstanceUri": variant(f"urn:universal-robots:{serial}"),
         }.items():
-            await self._variable("Identification", name, DI, value)
-        parent = machine
+            await self._add(nameplate, f"{nameplate}/{name}", DI, value=value)
+        parent, by = "", IDS.HasComponent
         for name, uri in FOLDERS:
-            by = IDS.HasComponent if parent is machine else IDS.Organizes
-            parent = await add(parent, f"{machine}/{name}", uri, IDS.FolderType, by)
+            parent, by = await self._add(parent, name, uri, IDS.FolderType, by), IDS.Organizes
         await self._add_points(metering_points(reading))
-        await add(machine, f"{machine}/{PLAIN}", OWN, IDS.FolderType)
+        await self._add("", PLAIN, OWN, IDS.FolderType)
         if actions is not None:
-            await add_methods(self._space, machine, actions)
+            await self._add_methods(actions)
 
     async def write(self, reading: ArmReading) -> None:
         """Write what has changed."""
@@ -395,7 +282,10 @@ class MachineNodes:
                 values[f"{key}/Resource/ValueAsText"] = RESOURCES[ELECTRICITY]
         for name, (value, unit) in plain_values(reading).items():
             if name not in self._kinds:
-                await self._add_plain(name, value, unit)
+                kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
+                await self._add(PLAIN, name, OWN, kind, name=name, value=variant(type(value)()))
+                if unit is not None:
+                    await self._add_unit(name, unit)
             values[name] = value
         everything, self._status = self._status != ua.StatusCodes.Good, ua.StatusCodes.Good
         before = {} if everything else self._written
@@ -415,66 +305,141 @@ class MachineNodes:
             kind = self._kinds[key]
             typed = ua.LocalizedText(value) if kind == ua.VariantType.LocalizedText else value
             data = ua.DataValue(ua.Variant(typed, kind), status, SourceTimestamp=time)
-            node = self._space.id(f"{self._arm}/{key}")
-            await self._space.server.write_attribute_value(node, data)
+            await self._space.server.write_attribute_value(self._id(key), data)
 
-    async def _variable(
+    async def _add(
         self,
-        above: str,
-        name: str,
+        parent: Node,
+        key: str,
         uri: str,
-        value: ua.Variant,
         kind: Node = IDS.PropertyType,
         by: Node | None = None,
-        **named: Any,
+        *,
+        name: str = "",
+        value: ua.Variant | None = None,
+        data_type: int | None = None,
+        writable: bool = False,
     ) -> str:
-        """Add a variable, by default a property, below the node of a key; returns its key."""
-        key = f"{above}/{name}"
-        parent = f"{self._arm}/{above}"
-        await self._space.add(parent, f"{self._arm}/{key}", uri, kind, by, value=value, **named)
-        self._kinds[key] = value.VariantType
+        """Add an object, or with a value a variable, which users may change if it is writable.
+
+        The namespace `uri` is that of its browse name, by default the end of the key; the reference
+        from the parent is by default HasProperty or HasComponent, the data type that of the value.
+        Returns the key.
+        """
+        name = name or key.rpartition("/")[2]
+        text = ua.LocalizedText(name)
+        node_class, attributes = ua.NodeClass.Object, ua.ObjectAttributes(DisplayName=text)
+        if value is not None:
+            self._kinds[key] = value.VariantType
+            is_array = isinstance(value.Value, list)
+            access = ua.AccessLevel.CurrentRead.mask
+            access |= ua.AccessLevel.CurrentWrite.mask if writable else 0
+            node_class = ua.NodeClass.Variable
+            attributes = ua.VariableAttributes(
+                DisplayName=text,
+                Value=value,
+                DataType=ua.NodeId(int(value.VariantType) if data_type is None else data_type),
+                ValueRank=ua.ValueRank.OneDimension if is_array else ua.ValueRank.Scalar,
+                ArrayDimensions=[0] if is_array else None,
+                AccessLevel=access,
+                UserAccessLevel=access,
+            )
+        if by is None:
+            by = IDS.HasProperty if kind == IDS.PropertyType else IDS.HasComponent
+        item = ua.AddNodesItem(
+            ParentNodeId=self._id(parent),
+            ReferenceTypeId=self._id(by),
+            RequestedNewNodeId=self._id(key),
+            BrowseName=ua.QualifiedName(name, self._space.spaces[uri]),
+            NodeClass=node_class,
+            NodeAttributes=attributes,
+            TypeDefinition=self._id(kind),
+        )
+        (result,) = await self._space.server.iserver.isession.add_nodes([item])
+        result.StatusCode.check()
         return key
+
+    async def _add_unit(self, above: str, unit: ua.Variant) -> None:
+        key, kind = f"{above}/EngineeringUnits", IDS.EUInformation
+        await self._add(above, key, BASE, value=unit, data_type=kind)
 
     async def _add_points(self, points: Mapping[str, Mapping[Quantity, Measurement]]) -> None:
         """Add the metering points that are new, as objects of OPC 34100, MAIN first."""
-        space, machine = self._space, self._arm
         for point in [point for point in points if point not in self._points]:
             self._points.add(point)
-            folder, node = f"{machine}/{FOLDERS[-1][0]}", f"{machine}/{point}"
             uri = MACHINERY_ENERGY if point == MAIN else OWN
-            await space.add(folder, node, uri, MEASUREMENT_TYPE, IDS.Organizes)
-            await self._variable(point, "ApplicationTag", ECM, variant(""), writable=True)
+            await self._add(FOLDERS[-1][0], point, uri, MEASUREMENT_TYPE, IDS.Organizes)
+            await self._add(point, f"{point}/ApplicationTag", ECM, value=variant(""), writable=True)
             if point == MAIN:
-                nothing = ua.Variant(None, ua.VariantType.DateTime)
-                await space.add(node, f"{machine}/{START}", IA, IDS.PropertyType, value=nothing)
-                self._kinds[START] = nothing.VariantType
+                await self._add(point, START, IA, value=ua.Variant(None, ua.VariantType.DateTime))
             elif point != BUS:  # which measures the energy of MAIN once more
-                await space.refer(f"{machine}/{MAIN}", CONTAINS, node)
+                items = [
+                    ua.AddReferencesItem(
+                        SourceNodeId=self._id(start),
+                        ReferenceTypeId=self._id(CONTAINS),
+                        IsForward=forward,
+                        TargetNodeId=self._id(end),
+                        TargetNodeClass=ua.NodeClass.Unspecified,
+                    )
+                    for start, forward, end in ((MAIN, True, point), (point, False, MAIN))
+                ]
+                for result in await self._space.server.iserver.isession.add_references(items):
+                    result.check()
             for quantity in points[point]:
                 await self._add_measurement(point, quantity)
 
     async def _add_measurement(self, point: str, quantity: Quantity) -> None:
-        zero, add = ua.Variant(0.0, quantity.kind), self._variable
-        key = await add(point, quantity.name, ECM, zero, VALUE_TYPE, quantity.by)
+        add, zero = self._add, ua.Variant(0.0, quantity.kind)
+        key = f"{point}/{quantity.name}"
+        await add(point, key, ECM, VALUE_TYPE, quantity.by, value=zero)
         domain = ua.Variant(self._space.id(PERCENT_OF_READING), ua.VariantType.NodeId)
         number = ua.Variant(quantity.number, ua.VariantType.UInt16)
-        await add(key, "AccuracyDomain", ECM, domain)
-        await add(key, "MeasurementID", ECM, number)
-        await add(key, "EngineeringUnits", BASE, quantity.unit, data_type=IDS.EUInformation)
-        await add(key, "Uncertainty", OWN, variant(0.0))
+        await add(key, f"{key}/AccuracyDomain", ECM, value=domain)
+        await add(key, f"{key}/MeasurementID", ECM, value=number)
+        await self._add_unit(key, quantity.unit)
+        await add(key, f"{key}/Uncertainty", OWN, value=variant(0.0))
         for name, names in (("AccuracyClass", CLASSES), ("Resource", RESOURCE_VALUES)):
-            none = ua.Variant(0, ua.VariantType.UInt32)
-            child = await add(key, name, ECM, none, IDS.MultiStateValueDiscreteType)
-            await add(child, "EnumValues", BASE, names, data_type=IDS.EnumValueType)
-            await add(child, "ValueAsText", BASE, ua.Variant(ua.LocalizedText("")))
+            child, none = f"{key}/{name}", ua.Variant(0, ua.VariantType.UInt32)
+            await add(key, child, ECM, IDS.MultiStateValueDiscreteType, value=none)
+            kind = IDS.EnumValueType
+            await add(child, f"{child}/EnumValues", BASE, value=names, data_type=kind)
+            nothing = ua.Variant(ua.LocalizedText(""))
+            await add(child, f"{child}/ValueAsText", BASE, value=nothing)
 
-    async def _add_plain(self, name: str, value: float | str, unit: ua.Variant | None) -> None:
-        """Add a variable with the name of a ROS topic."""
-        machine, first = self._arm, variant(type(value)())
-        kind = IDS.BaseDataVariableType if unit is None else IDS.AnalogUnitType
-        node, parent = f"{machine}/{name}", f"{machine}/{PLAIN}"
-        await self._space.add(parent, node, OWN, kind, name=name, value=first)
-        self._kinds[name] = first.VariantType
-        if unit is not None:
-            kind = IDS.EUInformation
-            await self._variable(name, "EngineeringUnits", BASE, unit, data_type=kind)
+    async def _add_methods(self, actions: ArmActions) -> None:
+        """Add the methods to the machine, and ResetStatistics to its main metering point.
+
+        ResetEnergy(Reason) and ResetStatistics set the counters since reset to zero; the lifetime
+        ones continue. ReadInterval has the energies since the last call of any client, sink or
+        service.
+        """
+
+        def reset(_parent: ua.NodeId, *arguments: ua.Variant) -> list[ua.Variant]:
+            reason = str(arguments[0].Value or "") if arguments else ""
+            actions.reset(reason[:LONGEST_REASON] or "OPC UA client")
+            return []
+
+        def read_interval(_parent: ua.NodeId, *_: ua.Variant) -> list[ua.Variant]:
+            found: dict[str, Any] = dict(actions.read_interval())
+            numbers = [found.get(key) for key in _INTERVAL]
+            return [
+                *(variant(math.nan if number is None else float(number)) for number in numbers),
+                variant(json.dumps(found)),
+            ]
+
+        def argument(name: str, kind: ua.VariantType, words: str) -> ua.Argument:
+            how = {"DataType": ua.NodeId(int(kind)), "ValueRank": ua.ValueRank.Scalar}
+            return ua.Argument(Name=name, Description=ua.LocalizedText(words), **how)
+
+        text, double = ua.VariantType.String, ua.VariantType.Double
+        reason = argument("Reason", text, "kept with the counters")
+        outputs = [argument(key, double, words) for key, words in _INTERVAL.items()]
+        outputs.append(argument("json", text, "all of it, with the joints"))
+        for parent, key, uri, call, inputs, results in (
+            ("", "ResetEnergy", OWN, reset, [reason], []),
+            ("", "ReadInterval", OWN, read_interval, [], outputs),
+            (MAIN, f"{MAIN}/ResetStatistics", IA, reset, [], []),
+        ):
+            name = ua.QualifiedName(key.rpartition("/")[2], self._space.spaces[uri])
+            node = self._space.server.get_node(self._id(parent))
+            await node.add_method(self._id(key), name, call, inputs, results)

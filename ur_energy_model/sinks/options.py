@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -64,19 +64,12 @@ class SinkOptions:
 
 
 class SinkKind(NamedTuple):
-    """A kind of sink.
+    """A kind of sink."""
 
-    Attributes:
-        option: of SinkOptions, with an address, URL or file for each sink.
-        module, factory: of this room, and its function that makes a sink from that text, the
-            options and the actions; imported when used, as its package may not be installed.
-        port: default port of a kind that listens, None for one that does not.
-    """
-
-    option: str
-    module: str
-    factory: str
-    port: int | None = None
+    option: str  # of SinkOptions, with an address, URL or file for each sink
+    module: str  # of this room; imported when used, as its package may not be installed
+    factory: str  # its function that makes a sink from that text, the options and the actions
+    port: int | None = None  # default port of a kind that listens, None for one that does not
 
     @property
     def flag(self) -> str:
@@ -119,9 +112,14 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
     return tuple(sinks)
 
 
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Raises ValueError for what is no address."""
+    return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+
+
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens: IPv4 or IPv6 address or localhost, and port, 0 for a free one."""
+    """Host name or IP address, and port; where a server listens, port 0 takes a free one."""
 
     host: str
     port: int
@@ -129,7 +127,9 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
-        return _is_loopback(self.host) is True
+        with suppress(ValueError):
+            return _ip(self.host).is_loopback
+        return False
 
     def listener(self) -> socket.socket:
         """A socket that listens there.
@@ -145,28 +145,15 @@ class Address:
         return f"{host}:{self.port}"
 
 
-def _is_loopback(host: str) -> bool | None:
-    """None for what is no address."""
-    try:
-        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
-    except ValueError:
-        return None
+def server_address(option: str, text: str, options: SinkOptions) -> Address:
+    """Where a sink of an option listens: loopback unless the user allows more.
 
-
-def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Address:
-    """Where a sink listens: loopback unless the user allows more.
-
-    Args:
-        kind: of SINKS, or its option; the port is its default where the text has none.
-        text: ADDRESS:PORT, ADDRESS, :PORT or nothing, or a URL with them.
-        options: with allow_network.
+    The text is ADDRESS:PORT, ADDRESS, :PORT or nothing, which take the default port, or a URL.
 
     Raises:
         InputError: no such address or port, or not a loopback one without allow_network.
     """
-    if isinstance(kind, str):
-        kind = next(each for each in SINKS if each.option == kind)
-    assert kind.port is not None
+    kind = next(each for each in SINKS if each.option == option)
     place = text.rpartition("://")[2].partition("/")[0]
     name, colon, digits = place.rpartition(":")
     if not colon or place.endswith("]"):
@@ -175,9 +162,12 @@ def server_address(kind: SinkKind | str, text: str, options: SinkOptions) -> Add
     if digits and not (digits.isdecimal() and int(digits) <= 65535):
         remedy = "state ADDRESS:PORT, 0 to 65535"
         raise InputError(kind.flag, f"'{place}' has no valid port", remedy)
-    if _is_loopback(name) is None:
-        raise InputError(kind.flag, f"'{name}' is not an IP address", "state ADDRESS:PORT")
-    address = Address(name, int(digits) if digits else kind.port)
+    try:
+        _ip(name)
+    except ValueError:
+        problem = f"'{name}' is not an IP address"
+        raise InputError(kind.flag, problem, "state ADDRESS:PORT") from None
+    address = Address(name, int(digits or kind.port or 0))
     if not (address.is_loopback or options.allow_network):
         problem = f"{address} can be reached from other machines"
         raise InputError(kind.flag, problem, "use 127.0.0.1, or permit it with --allow-network")

@@ -18,12 +18,7 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
-from ur_energy_model.sinks.prometheus_metrics import (
-    METRICS,
-    ArmMetrics,
-    Values,
-    without_present,
-)
+from ur_energy_model.sinks.prometheus_metrics import METRICS, ArmMetrics, Values, without_present
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
 
 SILENCE = 5.0

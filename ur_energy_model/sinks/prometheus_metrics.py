@@ -6,8 +6,7 @@ Names follow Prometheus' conventions: base units, the unit as suffix, and `_tota
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ur_energy_model.energy.topics import PARTS
 
@@ -22,30 +21,10 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 
 
 class ArmMetrics:
-    """The values of one arm; keeps what outlives a reading: losses, cycles and the last one."""
+    """The values of one arm; keeps what outlives a reading: losses, cycles and the last one.
 
-    def __init__(self) -> None:
-        self._view = _View()
-
-    def values(self, reading: ArmReading) -> dict[str, Values]:
-        """Values by name of the metric; those that are unknown are left out."""
-        view, snapshot = self._view, reading.snapshot
-        view.reading, view.snapshot, view.columns = reading, snapshot, snapshot.channels
-        # An estimate of losses that was too large takes none back.
-        view.lost = max(view.lost, reading.link.lost)
-        for cycle in reading.cycles:
-            view.cycles = max(view.cycles, cycle.number)
-            view.last_cycle = cycle.reading.net[view.columns.arm["total"]], cycle.duration
-        found = {name: metric.values(view) for name, metric in METRICS.items()}
-        return {
-            name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
-            for name, values in found.items()
-            if values
-        }
-
-
-class _View:
-    """What the table reads: values by the labels behind that of the arm."""
+    What the table reads has values by the labels behind that of the arm.
+    """
 
     reading: ArmReading
     snapshot: Snapshot
@@ -53,47 +32,61 @@ class _View:
     lost = cycles = 0
     last_cycle: tuple[float, float] | None = None
 
-    def joints(self, values: Array | None) -> Values:
+    def values(self, reading: ArmReading) -> dict[str, Values]:
+        """Values by name of the metric; those that are unknown are left out."""
+        self.reading, self.snapshot = reading, reading.snapshot
+        self.columns = self.snapshot.channels
+        # An estimate of losses that was too large takes none back.
+        self.lost = max(self.lost, reading.link.lost)
+        for cycle in reading.cycles:
+            self.cycles = max(self.cycles, cycle.number)
+            self.last_cycle = reading.energy_of(cycle), cycle.duration
+        found = {name: metric.values(self) for name, metric in METRICS.items()}
+        return {
+            name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
+            for name, values in found.items()
+            if values
+        }
+
+    def _joints(self, values: Array | None) -> Values:
         rows = () if values is None else zip(self.reading.joints, values, strict=True)
         return {(joint,): value for joint, value in rows}
 
-    def part(self, array: Array, part: str) -> Values:
-        return self.joints(array[self.columns.per_joint[part]])
+    def _part(self, array: Array, part: str) -> Values:
+        return self._joints(array[self.columns.per_joint[part]])
 
-    def channel(self, array: Array, channel: str) -> Values:
+    def _channel(self, array: Array, channel: str) -> Values:
         known = channel != "bus" or self.snapshot.bus_measured
         return {(): array[self.columns.arm[channel]]} if known else {}
 
-    def states(self, array: Array, part: int) -> Values:
+    def _states(self, array: Array, part: int) -> Values:
         values = self.columns.by_state(array, part)
         return {(state.name.lower(),): value for state, value in values.items()}
 
-    def part_energies(self) -> Values:
+    def _part_energies(self) -> Values:
         net = self.snapshot.lifetime.net
-        found = dict(self.part(net, "electrical_power"))
+        found = dict(self._part(net, "electrical_power"))
         return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
 
-    def residual(self) -> Values:
-        power, arm = self.snapshot.power, self.columns.arm
-        measured = self.snapshot.bus_measured
-        return {(): power[arm["total"]] - power[arm["bus"]]} if measured else {}
+    def _residual(self) -> Values:
+        total, bus = (self._channel(self.snapshot.power, each) for each in ("total", "bus"))
+        return {key: total[key] - each for key, each in bus.items()}
 
-    def cycle(self, place: int) -> Values:
+    def _cycle(self, place: int) -> Values:
         return {} if self.last_cycle is None else {(): self.last_cycle[place]}
 
-    def info(self) -> Values:
+    def _info(self) -> Values:
         robot = self.reading.robot
         return {("" if robot is None else robot.name, self.reading.model): 1.0}
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """One metric: name, names of the labels, HELP, and its values of a reading."""
 
     name: str
     labels: tuple[str, ...]
     help: str
-    values: Callable[[_View], Values]
+    values: Callable[[ArmMetrics], Values]
 
     @property
     def is_counter(self) -> bool:
@@ -107,54 +100,53 @@ _HIGHEST = (
     "given back is deducted from later gains"
 )
 # fmt: off
-_TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[_View], Values]], ...] = (
+_TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], ...] = (
     ("joint_power_watts", _JOINT, "Electrical power of the joint.",
-     lambda m: m.part(m.snapshot.power, "electrical_power")),
+     lambda m: m._part(m.snapshot.power, "electrical_power")),
     ("joint_energy_joules_total", _JOINT, f"Electrical energy of the joint {_HIGHEST}.",
-     lambda m: m.part(m.snapshot.highest, "electrical_power")),
+     lambda m: m._part(m.snapshot.highest, "electrical_power")),
     ("joint_mechanical_energy_joules_total", _JOINT,
      f"Mechanical energy of the joint {_HIGHEST}.",
-     lambda m: m.part(m.snapshot.highest, "mechanical_power")),
+     lambda m: m._part(m.snapshot.highest, "mechanical_power")),
     ("joint_temperature_celsius", _JOINT, "Temperature of the joint.",
-     lambda m: m.joints(m.snapshot.temperature)),
+     lambda m: m._joints(m.snapshot.temperature)),
     ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included.",
-     lambda m: m.channel(m.snapshot.power, "total")),
+     lambda m: m._channel(m.snapshot.power, "total")),
     ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
      lambda m: {(): m.columns.deviations(m.snapshot.power)[1]}),
     ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
-     lambda m: m.channel(m.snapshot.highest, "total")),
+     lambda m: m._channel(m.snapshot.highest, "total")),
     ("bus_power_watts", _ARM, "Measured bus voltage times current.",
-     lambda m: m.channel(m.snapshot.power, "bus")),
+     lambda m: m._channel(m.snapshot.power, "bus")),
     ("bus_energy_joules_total", _ARM, f"Measured energy of the bus {_HIGHEST}.",
-     lambda m: m.channel(m.snapshot.highest, "bus")),
+     lambda m: m._channel(m.snapshot.highest, "bus")),
     ("standby_power_watts", _ARM, "Standby power.",
-     lambda m: m.channel(m.snapshot.power, "standby")),
+     lambda m: m._channel(m.snapshot.power, "standby")),
     ("drivers_power_watts", _ARM, "Power lost in the drivers.",
-     lambda m: m.channel(m.snapshot.power, "driver")),
+     lambda m: m._channel(m.snapshot.power, "driver")),
     ("regeneration_power_watts", _ARM, "What the supply cannot take back; joints, standby, drivers "
-     "and this sum to the total power.", lambda m: m.channel(m.snapshot.power, "regeneration")),
+     "and this sum to the total power.", lambda m: m._channel(m.snapshot.power, "regeneration")),
     ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
      "deducted, of each joint, standby, drivers and regeneration; they sum to "
-     "ur_energy_total_energy_joules_total.", _View.part_energies),
-    ("residual_power_watts", _ARM, "Model minus measured bus power.", _View.residual),
+     "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
+    ("residual_power_watts", _ARM, "Model minus measured bus power.", ArmMetrics._residual),
     ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
-     lambda m: m.states(m.snapshot.power, m.columns.state_energy)),
+     lambda m: m._states(m.snapshot.power, m.columns.state_energy)),
     ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",
-     lambda m: m.states(m.snapshot.highest, m.columns.state_energy)),
+     lambda m: m._states(m.snapshot.highest, m.columns.state_energy)),
     ("state_seconds_total", _STATE, "Time in this state since the state file was made.",
-     lambda m: m.states(m.snapshot.highest, m.columns.state_time)),
+     lambda m: m._states(m.snapshot.highest, m.columns.state_time)),
     ("cycles_total", _ARM, "Cycles completed since the estimator started.",
      lambda m: {(): m.cycles}),
-    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m.cycle(0)),
-    ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.", lambda m: m.cycle(1)),
+    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m._cycle(0)),
+    ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.",
+     lambda m: m._cycle(1)),
     ("samples_total", _ARM, "Samples used since the estimator started.",
      lambda m: {(): m.snapshot.samples}),
     ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",
      lambda m: {(): m.lost}),
-    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.",
-     lambda m: {(): 1.0}),
-    ("info", ("arm", "robot", "model"), "Always 1; the labels describe the arm.",
-     _View.info),
+    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.", lambda m: {(): 1.0}),
+    ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics._info),
 )
 # fmt: on
 METRICS: dict[str, Metric] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections import deque
@@ -74,8 +75,8 @@ NOT_OPEN = "not open yet"
 """Problem of a sink that was made a moment ago."""
 MOST_WAITING = 50
 """Readings that wait; the oldest is dropped for a new one."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Pause before a failed sink is opened again, doubled with every failure [s]."""
+FIRST_PAUSE = 0.5
+"""Pause after the first failure of a sink [s]."""
 LAST_CHANCE = 1.0
 """Longest time for readings that wait when the sink is closed [s]."""
 
@@ -93,19 +94,58 @@ class SinkStatus:
     clients: int | None = None  # number of connected clients, None where a sink cannot count them
 
 
-class Sink(Protocol):
-    """Takes readings; never blocks and never raises once it is made.
+class Sink:
+    """Takes readings, and delivers them in a thread that tries again after every failure.
 
     Making one checks what the user stated (address, files) and raises UrEnergyError; a server that
-    cannot be reached or a port in use later is a `problem` of its status, and is tried again.
-    `offer` leaves readings out, and counts them, if its queue is full; `close` delivers what waits,
-    for LAST_CHANCE at most, and releases everything.
+    cannot be reached or a port in use later is a `problem` of its status. `offer` never blocks and
+    never raises; readings that it leaves out are counted. A subclass has `_serve`, which delivers
+    until the sink is closed and nothing is left; any exception ends it until the next attempt.
     """
 
+    longest_pause = 30.0
+    """Pause before a failed sink is opened again, doubled with every failure [s]."""
+
+    def __init__(self, name: str) -> None:
+        self._changed = threading.Condition()
+        self._closing, self._deadline = False, float("inf")
+        self._problem: str | None = NOT_OPEN
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
     @property
-    def status(self) -> SinkStatus: ...  # noqa: D102
-    def offer(self, reading: ArmReading) -> None: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def status(self) -> SinkStatus:
+        """State, at any time."""
+        raise NotImplementedError
+
+    def offer(self, reading: ArmReading) -> None:
+        """Take a reading."""
+        raise NotImplementedError
+
+    def _serve(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Deliver what is left, for LAST_CHANCE at most; a delivery that hangs is left behind."""
+        with self._changed:
+            self._closing, self._deadline = True, time.monotonic() + LAST_CHANCE
+            self._changed.notify()
+        self._thread.join(LAST_CHANCE + 1.0)
+
+    def _run(self) -> None:
+        pause, closing = FIRST_PAUSE, False
+        while not closing:
+            delivered = self.status.delivered
+            try:
+                self._serve()
+            except Exception as error:  # a library of another project may raise anything
+                self._problem = problem_words(error)
+            pause = FIRST_PAUSE if self.status.delivered > delivered else pause
+            with self._changed:
+                # Many arms whose server was restarted do not come back in step.
+                shortened = random.uniform(0.5, 1.0) * pause
+                closing = self._changed.wait_for(lambda: self._closing, shortened)
+            pause = min(2.0 * pause, self.longest_pause)
 
 
 class Delivery(Protocol):
@@ -125,28 +165,21 @@ class Delivery(Protocol):
     def close(self) -> None: ...  # noqa: D102
 
 
-class QueuedSink:
-    """A Sink that owns a thread, a queue of at most `most_waiting` readings, and a Delivery."""
+class QueuedSink(Sink):
+    """A Sink with a queue of at most `most_waiting` readings, and a Delivery."""
 
     def __init__(self, delivery: Delivery, *, most_waiting: int = MOST_WAITING) -> None:
-        self._delivery = delivery
+        self._delivery, self._most = delivery, most_waiting
         self._waiting: deque[ArmReading] = deque()
-        self._most = most_waiting
-        self._changed = threading.Condition()
-        self._closing = False
-        self._deadline = float("inf")
         self._delivered = self._dropped = 0
-        self._problem: str | None = NOT_OPEN
-        self._thread = threading.Thread(target=self._run, name=delivery.name, daemon=True)
-        self._thread.start()
+        super().__init__(delivery.name)
 
     @property
     def status(self) -> SinkStatus:
         """State, at any time."""
-        name, problem = self._delivery.name, self._problem
+        problem, counts = self._problem, (self._delivered, self._dropped, len(self._waiting))
         clients = None if problem is not None else self._delivery.clients
-        waiting = len(self._waiting)
-        return SinkStatus(name, problem, self._delivered, self._dropped, waiting, clients)
+        return SinkStatus(self._delivery.name, problem, *counts, clients)
 
     def offer(self, reading: ArmReading) -> None:
         """Take a reading; the oldest that waits is dropped if the queue is full."""
@@ -160,49 +193,32 @@ class QueuedSink:
             self._changed.notify()
 
     def close(self) -> None:
-        """Deliver what waits and release everything; a delivery that hangs is left behind."""
+        """Deliver what waits, and release everything."""
+        super().close()
         with self._changed:
-            self._closing = True
-            self._deadline = time.monotonic() + LAST_CHANCE
-            self._changed.notify()
-        self._thread.join(LAST_CHANCE + 1.0)
+            self._dropped += len(self._waiting)
+            self._waiting.clear()
 
-    def _run(self) -> None:
-        pause = FIRST_PAUSE
-        while True:
-            delivered = self._delivered
-            try:
-                self._delivery.open()
-                self._problem = None
-                self._deliver_all()
-            except Exception as error:  # a library of another project may raise anything
-                self._problem = problem_words(error)
-            try:
-                self._delivery.close()
-            except Exception as error:
-                self._problem = self._problem or problem_words(error)
-            pause = FIRST_PAUSE if self._delivered > delivered else pause
-            with self._changed:
-                if self._changed.wait_for(lambda: self._closing, pause):
-                    self._dropped += len(self._waiting)
-                    self._waiting.clear()
-                    return
-            pause = min(2.0 * pause, LONGEST_PAUSE)
+    def _serve(self) -> None:
+        try:
+            self._delivery.open()
+            self._problem = None
+            while (reading := self._next()) is not None:
+                try:
+                    self._delivery.deliver(reading)
+                except Exception:
+                    self._dropped += 1
+                    raise
+                self._delivered += 1
+        finally:
+            self._delivery.close()
 
-    def _deliver_all(self) -> None:
-        """Deliver until the sink is closed and nothing waits, or its time is over."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closing)
-                if not self._waiting or time.monotonic() > self._deadline:
-                    return
-                reading = self._waiting.popleft()
-            try:
-                self._delivery.deliver(reading)
-            except Exception:
-                self._dropped += 1
-                raise
-            self._delivered += 1
+    def _next(self) -> ArmReading | None:
+        """The oldest reading, once there is one; None when the sink is to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            in_time = time.monotonic() <= self._deadline
+            return self._waiting.popleft() if self._waiting and in_time else None
 
 
 def problem_words(error: Exception) -> str:

@@ -53,16 +53,12 @@ class StoredReading:
     values: array[float]  # W and J
     state: str  # of the arm, in lower case
     lost: int  # number of samples lost so far
-    # figures of that which ended last, None before the first
-    cycle: tuple[Value, ...] | None = None
+    cycle: tuple[Value, ...] | None = None  # figures of the last one, None before the first
 
 
-class Batch(NamedTuple):
-    """Readings to send."""
-
-    readings: tuple[StoredReading, ...]  # the oldest ones, in order
-    newest: Mapping[str, StoredReading]  # newest reading of each arm at the same moment
-    mark: int  # number of readings ever stored up to the last of these
+Readings: TypeAlias = tuple[StoredReading, ...]
+Newest: TypeAlias = Mapping[str, StoredReading]
+"""Newest reading of each arm."""
 
 
 class ReadingStore:
@@ -76,7 +72,6 @@ class ReadingStore:
         self._most = most
         self._readings: deque[StoredReading] = deque()
         self._lock = threading.Lock()
-        self._removed = 0
         self._names: tuple[str, ...] = ()
         self.newest: dict[str, StoredReading] = {}
         self.delivered = self.dropped = 0
@@ -98,23 +93,21 @@ class ReadingStore:
         with self._lock:
             if len(self._readings) >= self._most:
                 self._readings.popleft()
-                self._removed += 1
                 self.dropped += 1
             self._readings.append(stored)
             self.newest[reading.arm] = stored
 
-    def oldest(self, most: int) -> Batch:
-        """The oldest readings, at most this number."""
+    def oldest(self, most: int) -> tuple[Readings, Newest]:
+        """The oldest readings, at most this number, and the newest of each arm at this moment."""
         with self._lock:
-            readings = tuple(islice(self._readings, most))
-            return Batch(readings, dict(self.newest), self._removed + len(readings))
+            return tuple(islice(self._readings, most)), dict(self.newest)
 
-    def confirm(self, batch: Batch) -> None:
-        """Remove the readings of a batch: the broker has them."""
+    def confirm(self, readings: Readings) -> None:
+        """Remove readings, the oldest ones: the broker has them."""
+        sent = set(map(id, readings))  # some may have been dropped meanwhile
         with self._lock:
-            while self._removed < batch.mark:  # some may have been dropped meanwhile
+            while self._readings and id(self._readings[0]) in sent:
                 self._readings.popleft()
-                self._removed += 1
                 self.delivered += 1
 
 
@@ -172,14 +165,6 @@ class Message(NamedTuple):
     qos: int = 0
 
 
-@dataclass
-class _Device:
-    """What hosts have got of an arm in the present session."""
-
-    born: int  # stamp of the reading in the DBIRTH [ms], which is not published again
-    values: dict[str, Value]  # as published last
-
-
 class EdgeNode:
     """Makes messages in the order in which they must be published.
 
@@ -200,7 +185,9 @@ class EdgeNode:
         self.group, self.node = group, node
         self._births = -1
         self._sequence = 0
-        self._devices: dict[str, _Device] = {}
+        self._devices: dict[str, tuple[int, dict[str, Value]]] = {}
+        """By arm in the present session: stamp of the reading in the DBIRTH [ms], which is not
+        published again, and values as published last."""
         self._hosts: dict[str, int] = {}
         """Time at which each host application has come online, by topic [ms]."""
 
@@ -220,7 +207,7 @@ class EdgeNode:
         payload = NDeath(now, self._birth_sequence(now))
         return Message(self._topic(MessageType.NDEATH), payload.encode(), qos=1)
 
-    def birth(self, now: int, newest: Mapping[str, StoredReading]) -> list[Message]:
+    def birth(self, now: int, newest: Newest) -> list[Message]:
         """NBIRTH, and a DBIRTH of every arm that is alive, with its newest reading."""
         self._sequence = SEQUENCE - 1
         rebirth = Metric(now, REBIRTH, DataType.BOOLEAN, value=False)
@@ -228,25 +215,28 @@ class EdgeNode:
         node = Message(self._topic(MessageType.NBIRTH), payload.encode())
         return [node, *(self._device_birth(newest[arm], now) for arm in self._devices)]
 
-    def data(self, batch: Batch, now: int) -> list[Message]:
+    def data(self, readings: Readings, newest: Newest, now: int) -> list[Message]:
         """DDATA of readings, and a DBIRTH where hosts lack an arm or one of its metrics.
 
         All but the newest reading of an arm are historical. The DBIRTH holds the newest, which is
         not published again.
         """
         out = []
-        for arm, readings in groupby(batch.readings, lambda reading: reading.arm):
-            last, device = batch.newest[arm], self._devices.get(arm)
-            if device is None or not device.values.keys() >= values_of(last).keys():
+        for arm, group in groupby(readings, lambda reading: reading.arm):
+            last = newest[arm]
+            if (
+                arm not in self._devices
+                or not self._devices[arm][1].keys() >= values_of(last).keys()
+            ):
                 out.append(self._device_birth(last, now))
-                device = self._devices[arm]
+            born, before = self._devices[arm]
             metrics: list[Metric] = []
-            for reading in readings:
-                if reading.stamp == device.born:
+            for reading in group:
+                if reading.stamp == born:
                     continue
                 values, historical = values_of(reading), reading is not last
                 if not historical:  # what has changed only
-                    before, device.values = device.values, {**device.values, **values}
+                    self._devices[arm] = born, {**before, **values}
                     values = {name: v for name, v in values.items() if before[name] != v}
                 metrics += _metrics(values, reading.stamp, historical=historical)
             if metrics:
@@ -287,7 +277,7 @@ class EdgeNode:
 
     def _device_birth(self, reading: StoredReading, now: int) -> Message:
         values = values_of(reading)
-        self._devices[reading.arm] = _Device(reading.stamp, values)
+        self._devices[reading.arm] = reading.stamp, values
         metrics = _metrics(values, reading.stamp, described=True)
         payload = DBirth(now, self._next(), tuple(metrics))
         return Message(self._topic(MessageType.DBIRTH, reading.arm), payload.encode())
@@ -320,17 +310,17 @@ def _metrics(
     ]
 
 
-def json_messages(group: str, node: str, batch: Batch) -> list[Message]:
+def json_messages(group: str, node: str, readings: Readings, newest: Newest) -> list[Message]:
     """Readings for clients that do not read Sparkplug payloads, on GROUP/NODE/ARM/energy.
 
     One message a reading; numbers that are unknown are null.
     """
     out = []
-    for reading in batch.readings:
+    for reading in readings:
         time = datetime.fromtimestamp(reading.stamp / 1000.0, timezone.utc)
         content = {
             "time": time.isoformat(timespec="milliseconds"),
-            "historical": reading is not batch.newest[reading.arm],
+            "historical": reading is not newest[reading.arm],
             **values_of(reading),
         }
         topic = f"{group}/{node}/{reading.arm}/energy"

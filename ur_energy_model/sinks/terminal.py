@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import select
 import sys
 import termios
@@ -58,22 +59,13 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
 def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
     """The last values as columns between zero and their maximum, padded on the left."""
     last = values[-width:] if width > 0 else ()
-    top = max((value for value in last if math.isfinite(value)), default=0.0)
+    top = max((value for value in last if math.isfinite(value)), default=0.0) or 1.0
     heights = "_.-=+*%#" if ascii_only else _HEIGHTS
-
-    def column(value: float) -> str:
-        if not math.isfinite(value):
-            return " "
-        share = min(max(value / top, 0.0), 1.0) if top > 0.0 else 0.0
-        return heights[round(share * (len(heights) - 1))]
-
-    return "".join(map(column, last)).rjust(width)
-
-
-def end_of_scale(value: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... that is not below a value; 1 at least."""
-    decade = 10.0 ** math.floor(math.log10(max(value, 1.0)))
-    return next((step * decade for step in (1.0, 2.0, 5.0) if step * decade >= value), 10 * decade)
+    columns = [
+        heights[round(max(value / top, 0.0) * (len(heights) - 1))] if math.isfinite(value) else " "
+        for value in last
+    ]
+    return "".join(columns).rjust(width)
 
 
 def watts(value: float) -> str:
@@ -88,9 +80,7 @@ def joules(value: float) -> str:
     if abs(value) < 1e4:
         return unsigned_zeros(f"{value:,.0f} J")
     factor, prefix = next(
-        (factor, prefix)
-        for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-        if abs(value) >= factor
+        each for each in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= each[0]
     )
     return f"{value / factor:.{2 if abs(value) < 1e2 * factor else 1}f} {prefix}J"
 
@@ -187,7 +177,9 @@ class LiveView:
         fixed = NAME + POWER + ENERGY + 2
         small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
         room = max(width - fixed - 2 * small, LEAST_BAR)
-        scale = end_of_scale(self._largest)
+        # The end of the bars: the smallest of 1, 2, 5, 10, 20, ... W that no power was above.
+        decade = 10.0 ** math.floor(math.log10(max(self._largest, 1.0)))
+        scale = decade * next((k for k in (1.0, 2.0, 5.0) if k * decade >= self._largest), 10.0)
         limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
         heading = f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
         lines = [Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")]
@@ -346,7 +338,8 @@ class Lines:
                 self._silent_line = now
         # The line of a silent source states it already.
         texts = state.problems[bool(self._patience) and state.silence is not None :]
-        problems = dict(zip(map(_subject, texts), texts, strict=True))
+        # What a problem is about: its numbers may change with time.
+        problems = {re.sub(r"\d", "", text): text for text in texts}
         for subject, problem in problems.items():
             if subject not in self._noticed:
                 self._notice(problem)
@@ -361,7 +354,7 @@ def text_line(state: LiveState) -> str:
     """A state as a line for people."""
     reading = state.reading
     if reading is None:
-        return one_line(f"{_clock(None)} waiting for {state.source}: {state.silence}")
+        return one_line(f"{_clock(reading)} waiting for {state.source}: {state.silence}")
     supply = _supply(reading.snapshot).items()
     parts = [f"{name} {energy} at {watts(power)}" for name, (power, energy) in supply]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
@@ -372,7 +365,7 @@ def text_line(state: LiveState) -> str:
     doing = reading.state.replace("_", " ")
     if state.silence is not None:
         doing = f"no samples ({state.silence})"
-    return one_line(f"{_clock(reading.stamp)} {reading.arm} {doing}: {', '.join(parts)}")
+    return one_line(f"{_clock(reading)} {reading.arm} {doing}: {', '.join(parts)}")
 
 
 def last_text_line(state: LiveState) -> str:
@@ -383,21 +376,19 @@ def last_text_line(state: LiveState) -> str:
     supply = _supply(reading.snapshot).items()
     energies, lost = ", ".join(f"{name} {energy}" for name, (_, energy) in supply), state.link.lost
     return one_line(
-        f"{_clock(reading.stamp)} {reading.arm}: {energies} in "
+        f"{_clock(reading)} {reading.arm}: {energies} in "
         f"{span(reading.snapshot.since_reset.accounted)}, {lost:,} samples lost"
     )
 
 
-def last_json_line(state: LiveState) -> str:
-    """The state after the last sample as one line of JSON, `ended` being true."""
-    return json_line(state, ended=True)
-
-
 def json_line(state: LiveState, *, ended: bool = False) -> str:
-    """A state as one line of JSON; energies in J, powers in W, temperatures in °C."""
+    """A state as one line of JSON; energies in J, powers in W, temperatures in °C.
+
+    It is `ended` after the last sample.
+    """
     reading, link = state.reading, state.link
     content: dict[str, Any] = {
-        "time": _moment(None if reading is None else reading.stamp).isoformat(),
+        "time": _moment(reading).isoformat(),
         "source": state.source,
         "ended": ended,
         "connected": state.silence is None,
@@ -425,23 +416,17 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
             "joints": [row._asdict() for row in joint_rows(reading)],
             "reset_time": snapshot.reset_time,
         }
-        content["cycle"] = None
-        if (cycle := state.cycle) is not None:
-            named = {"number": cycle.number, "program": cycle.program}
-            content["cycle"] = named | cycle.summary(channels)
+        cycle = state.cycle
+        named = {} if cycle is None else {"number": cycle.number, "program": cycle.program}
+        content["cycle"] = None if cycle is None else named | cycle.summary(channels)
     return json.dumps(plain(content), allow_nan=False)
 
 
-def _moment(stamp: int | None) -> datetime:
-    """Host time of a sample [ns], or now."""
-    nanoseconds = HOST_CLOCK.stamp() if stamp is None else stamp
+def _moment(reading: ArmReading | None) -> datetime:
+    """Host time of a reading, or now."""
+    nanoseconds = HOST_CLOCK.stamp() if reading is None else reading.stamp
     return datetime.fromtimestamp(nanoseconds * 1e-9, timezone.utc)
 
 
-def _clock(stamp: int | None) -> str:
-    return _moment(stamp).astimezone().strftime("%H:%M:%S")
-
-
-def _subject(problem: str) -> str:
-    """What a problem is about: its numbers may change with time."""
-    return "".join(each for each in problem if not each.isdigit())
+def _clock(reading: ArmReading | None) -> str:
+    return _moment(reading).astimezone().strftime("%H:%M:%S")
