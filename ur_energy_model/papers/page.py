@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
 import shutil
 import time
 import traceback
@@ -223,8 +222,9 @@ INTRODUCTION = (
 )
 VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row; 'not obtained': nothing was "
-    "measured here; 'see text': the paper gives words, or values to compare by eye. Of what "
-    "has no number in the paper, only the name is here. Letters in parentheses are definitions."
+    "measured here; 'see text': the paper gives words, or values to compare by eye. Figures "
+    "without a number in the paper are counted here; verdict.md of a run has them. Letters in "
+    "parentheses are definitions."
 )
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = "another arm and data"
@@ -287,7 +287,7 @@ def markdown(
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is published as a table with its definitions; of the rest the names.
+    """What is published as a table with its definitions; of the rest the number.
 
     Several arms have a column each, and a figure one row.
     """
@@ -314,9 +314,8 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if letters:
         notes = [f"({letter}) {text}" for text, letter in letters.items()]
         lines += [f"{'. '.join(notes)}.", ""]
-    if others := [row["figure"] for row in rows if row["verdict"] == "not published"]:
-        names = dict.fromkeys(re.sub(r" \[[^]]*\]|, [AB]\b", "", name) for name in others)
-        lines += [f"Not published, but in verdict.md of the run: {'; '.join(names)}.", ""]
+    if others := len(rows) - len(published):
+        lines += [f"Not published: {others} figures.", ""]
     return lines
 
 
