@@ -67,24 +67,25 @@ def node_tables(node: str) -> Iterator[str]:
 
 
 def launch_table(name: str) -> Iterator[str]:
-    """Arguments of a launch file; those that a table of parameters has are only named."""
+    """Arguments of a launch file; those that an earlier table has are only named."""
     known = {entry.name for node in NODES for entry in NODES[node]}
-    arguments = LAUNCH_FILES[name]
-    yield "| argument | default | description |"
-    yield "|---|---|---|"
-    for argument in arguments:
-        if argument.name in known and argument.default is not None:
-            continue
+    arguments, first = LAUNCH_FILES[name], next(iter(LAUNCH_FILES))
+    if name != first:
+        known |= {entry.name for entry in LAUNCH_FILES[first]}
+    new = [each for each in arguments if each.name not in known or each.default is None]
+    if new:
+        yield "| argument | default | description |"
+        yield "|---|---|---|"
+    for argument in new:
         default = "required"
         if argument.default is not None:
             default = f"`{argument.default}`" if argument.default else "empty"
         choices = f" ({', '.join(argument.choices)})" if argument.choices else ""
         yield f"| `{argument.name}` | {default} | {argument.help}{choices} |"
-    names = [
-        f"`{each.name}`" for each in arguments if each.name in known and each.default is not None
-    ]
-    yield ""
-    what = "Parameters of the nodes that are arguments, too (`--show-args` has the defaults)"
+    names = [f"`{each.name}`" for each in arguments if each not in new]
+    if new:
+        yield ""
+    what = "As described above (`--show-args` has the defaults)"
     yield f"{what}: {', '.join(names)}."
 
 

@@ -112,7 +112,7 @@ DRIVERS_POWER, DRIVERS_ENERGY = _pair(
 REGENERATION_POWER, REGENERATION_ENERGY = _pair(
     "regeneration",
     "what the supply cannot take back [W]: positive while it is stored or burnt, negative while "
-    "the bus capacitor feeds the arm; joints, standby, drivers and regeneration sum to the total",
+    "the bus capacitor feeds the arm",
     "its energy since reset [J], which may rise and fall",
 )
 RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
@@ -127,16 +127,14 @@ ENERGY = Topic(
     "energy",
     "sensor_msgs/JointState",
     _LIVE,
-    "all of one instant, stamped with its sample: for each joint, `standby`, `drivers`, "
-    "`regeneration`, `total`, `bus` and `residual` the energy since reset [J] as position, the "
-    "power [W] as velocity, and the standard uncertainty of the energy [J] as effort; NaN where "
-    "unknown. Joints, standby, drivers and regeneration sum to the total",
+    "all values of one instant, by name: energy since reset [J] as position, power [W] as "
+    "velocity, standard uncertainty of the energy [J] as effort",
 )
 ENERGY_STAMPED = replace(
     ENERGY,
     name="energy/stamped",
-    description="`energy` under its earlier name, with its earlier content: joints, `total`, "
-    "`bus`, `standby` and `residual`, in this order; the next release does not have it",
+    description="`energy` under its earlier name, with its earlier content; the next release does "
+    "not have it",
 )
 ENERGY_SUMMARY = Topic(
     "energy/summary",
@@ -155,9 +153,7 @@ ENERGY_PREDICTION = Topic(
     "energy/prediction",
     _ARRAY,
     "after each plan, and what is found out later",
-    "answer to the plan with the stamp in `plan_stamp`: predicted energy and peak power, then "
-    "those of `energy/optimized_trajectory` or `not_optimized`, then the measured energy of its "
-    "motion or `not_measured`; or one status at level ERROR with `refused`",
+    "answer to a plan: predicted, optimized and measured energy, or why it was refused",
     latched=True,
 )
 ENERGY_MARKERS = Topic(
@@ -177,8 +173,7 @@ OPTIMIZED_TRAJECTORY = Topic(
     "energy/optimized_trajectory",
     "trajectory_msgs/JointTrajectory",
     "after a plan",
-    "the plan with the same path, duration, joints and header for less energy; without points as "
-    "soon as a newer plan comes, until that has one too",
+    "the plan with the same path, duration, joints and header for less energy",
     latched=True,
 )
 DRIVER_JOINT_STATES = replace(

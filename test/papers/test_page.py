@@ -35,7 +35,7 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
     """One that fails does not stop the others; what an earlier run has ended is kept."""
     folder, heard = tmp_path / "out", list[float]()
     run_papers(folder, seed=3, quick=True, stages=stages("kept"))
-    assert "elsewhere" in (folder / MARKDOWN).read_text()
+    assert UNPLACED in (folder / MARKDOWN).read_text()
     made = folder / "kept" / "made"
     assert made.read_text() == "3 True"
     made.write_text("kept")
@@ -64,7 +64,7 @@ def test_stages_continue_and_find_their_place_on_the_page(tmp_path: Path) -> Non
     assert found.missing == ["Fig. 3"]
     assert found.verdicts == {"agrees": 1, "differs": 1, "not published": 1}
     page = markdown([found])
-    for text in ("agrees; another arm", "outside \\| of it", "![ur5: a curve](kept/pictures/a.png)",
+    for text in ("agrees; another arm", "outside \\| of it", "![Fig. 1](kept/pictures/a.png)",
                  "- Fig. 2: a photograph", "mind this"):  # fmt: skip
         assert text in page
 

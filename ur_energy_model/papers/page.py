@@ -278,8 +278,8 @@ def markdown(
             if each.item not in empty:
                 lines += ["", f"### {each.item.place}: {each.item.shows}", "", *_of_rows(each.rows)]
             for picture in each.pictures:
-                title = f"{picture['robot']}: {picture['caption']}"
-                lines += [f"![{title}]({place(picture['file'])})", ""]
+                lines += [f"![{each.item.place}]({place(picture['file'])})", ""]
+                lines += [f"{picture['robot']}: {picture['caption']}", ""]
         if empty:
             lines += ["", "### Without a value here", ""]
             lines += [f"- {item.place}: {item.reason or 'not obtained'}" for item in empty]
