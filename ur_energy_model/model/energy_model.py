@@ -32,7 +32,7 @@ from ur_energy_model.model.drives import (
     JointModel,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.friction import SMOOTHING, presliding
+from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread, with_session_errors
 from ur_energy_model.model.setup import Payload, Setup
@@ -267,7 +267,7 @@ class EnergyModel:
             qd,
             qdd,
             temperature=temperature,
-            direction=self.direction(q, qd),
+            direction=FrictionDirection(self.presliding)(q, qd) if len(q) > 1 else None,
             std=std,
         )
 
@@ -352,20 +352,6 @@ class EnergyModel:
             standby=standby,
             current_rate=current_rate,
         )
-
-    def direction(self, q: Array, qd: Array, start: Array | None = None) -> Array | None:
-        """Direction of Coulomb friction, with the memory of joints at rest [samples, n].
-
-        None if no joint has a presliding travel, or for a single sample without the direction
-        `start` before it [n], which else follows from the speed. Positions and velocities
-        [samples, n], rad, rad/s, are without gaps.
-        """
-        travel = self._arrays.presliding
-        if not travel.any() or (start is None and len(q) < 2):
-            return None
-        if start is None:
-            start = np.tanh(qd[0] / SMOOTHING)
-        return presliding(q, qd, travel, start)[0]
 
     @property
     def presliding(self) -> Array:

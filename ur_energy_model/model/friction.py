@@ -12,21 +12,15 @@ power-law, velocity-polynomial and temperature-dependent ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from ur_energy_model.typing import Array
-
-# Terms of friction laws: functions of speed, load and temperature.
-#
-# A term is the motor-side friction torque per unit of its parameter at an operating point. Shape
-# constants are passed by name, as scalars or one per joint.
-
-Shape = Mapping[str, "float | Array"]
 
 SMOOTHING = 1e-3
 """Speed around which Coulomb friction changes its sign smoothly, joint side [rad/s]."""
@@ -38,6 +32,11 @@ LOAD_ASYMMETRY = "load_asymmetry"
 load, per unit of load. Currents alone do not separate it from the torque constant."""
 REFERENCE_TEMPERATURE = 35.0
 """Temperature that the parameters of temperature-dependent laws refer to [degC]."""
+
+# Terms of friction laws: functions of speed, load and temperature.
+
+Shape = Mapping[str, "float | Array"]
+"""Shape constants by name, scalars or one per joint."""
 
 
 @dataclass(frozen=True)
@@ -61,94 +60,37 @@ class OperatingPoint:
     temperature_model: Array | None = None
     direction: Array | None = None
 
+    @property
+    def motor_speed(self) -> Array:
+        """[rad/s]."""
+        return self.gear_ratio * self.speed
 
-@dataclass(frozen=True)
-class Term:
-    """One term of a law: motor-side torque per unit of its parameter.
+    def directed(self, from_speed: Array) -> Array:
+        """The direction of Coulomb friction; that from the speed where it is unknown."""
+        if self.direction is None:
+            return from_speed
+        return np.where(np.isnan(self.direction), from_speed, self.direction)
 
-    Attributes:
-        function: of operating point and shape constants, [samples, ...].
-        uses: names of the shape constants that it depends on.
-    """
+    def coulomb(self, shape: Shape) -> Array:
+        """Direction of motion, smoothed around standstill."""
+        return self.directed(np.asarray(np.tanh(self.speed / shape["smoothing"])))
 
-    function: Callable[[OperatingPoint, Shape], Array]
-    uses: tuple[str, ...] = ("smoothing",)
+    def power(self, shape: Shape) -> Array:
+        """`coulomb` times a power of the joint speed."""
+        return np.asarray(self.coulomb(shape) * np.abs(self.speed) ** shape["exponent"])
 
-    def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
-        """Values [samples, ...]."""
-        return self.function(point, shape)
+    def warmth(self, shape: Shape) -> Array | float:
+        """Temperature above the reference [K]; zero if it is unknown."""
+        if self.temperature is None:
+            return 0.0
+        return np.asarray(self.temperature) - shape["reference_temperature"]
 
-
-def sign(point: OperatingPoint, shape: Shape) -> Array:
-    """Direction of motion."""
-    return _direction(point, np.asarray(np.sign(point.speed)))
-
-
-def coulomb(point: OperatingPoint, shape: Shape) -> Array:
-    """Direction of motion, smoothed around standstill."""
-    return _direction(point, np.asarray(np.tanh(point.speed / shape["smoothing"])))
-
-
-def _direction(point: OperatingPoint, from_speed: Array) -> Array:
-    """The point's direction of Coulomb friction; that from the speed where it is unknown."""
-    if point.direction is None:
-        return from_speed
-    return np.where(np.isnan(point.direction), from_speed, point.direction)
-
-
-def direct_coulomb(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` where the motor drives the load."""
-    return np.where(point.speed * point.load > 0, coulomb(point, shape), 0.0)
-
-
-def reverse_coulomb(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` where the load drives the motor."""
-    return np.where(point.speed * point.load > 0, 0.0, coulomb(point, shape))
-
-
-def viscous(point: OperatingPoint, shape: Shape) -> Array:
-    """Motor speed [rad/s]."""
-    return point.gear_ratio * point.speed
-
-
-def signed_square(point: OperatingPoint, shape: Shape) -> Array:
-    """Motor speed squared, with its sign [rad^2/s^2]."""
-    motor = point.gear_ratio * point.speed
-    return np.asarray(motor * np.abs(motor))
-
-
-def cubic(point: OperatingPoint, shape: Shape) -> Array:
-    """Motor speed cubed [rad^3/s^3]."""
-    return np.asarray((point.gear_ratio * point.speed) ** 3)
-
-
-def stribeck(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` that decreases with the square of the speed (Gaussian)."""
-    fade = np.exp(-((point.speed / shape["stribeck_speed"]) ** 2))
-    return np.asarray(coulomb(point, shape) * fade)
-
-
-def power(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` times a power of the joint speed."""
-    return np.asarray(coulomb(point, shape) * np.abs(point.speed) ** shape["exponent"])
-
-
-def load(point: OperatingPoint, shape: Shape) -> Array:
-    """`coulomb` times the load, motor side [N m]."""
-    return coulomb(point, shape) * np.abs(point.load) / point.gear_ratio
-
-
-def load_asymmetry(point: OperatingPoint, shape: Shape) -> Array:
-    """Load, motor side [N m]: `load` with the sign of the power flow."""
-    # Sign of the speed times that of the power flow times |load| is the load itself.
-    return np.asarray(point.load / point.gear_ratio)
-
-
-def _warmth(point: OperatingPoint, shape: Shape) -> Array | float:
-    """Temperature above the reference; zero if it is unknown."""
-    if point.temperature is None:
-        return 0.0
-    return np.asarray(point.temperature) - shape["reference_temperature"]
+    def temperature_factor(self, shape: Shape) -> Array | float:
+        """See the function of this name; one if temperature or model are unknown."""
+        if self.temperature is None or self.temperature_model is None:
+            return 1.0
+        reference = shape["reference_temperature"]
+        return temperature_factor(self.temperature_model, self.temperature, reference)
 
 
 def temperature_factor(model: Array, temperature: Array | float, reference: Array | float) -> Array:
@@ -158,34 +100,80 @@ def temperature_factor(model: Array, temperature: Array | float, reference: Arra
     is plausible (friction of a warm joint halves from 20 to 60 degC).
     """
     a, b, c, d = model
-
-    def level(t: Array | float) -> Array:
-        return np.asarray(a * np.exp(b * np.asarray(t)) + c * np.exp(d * np.asarray(t)))
-
-    return np.asarray(level(temperature) / level(reference))
-
-
-def _factor(point: OperatingPoint, shape: Shape) -> Array | float:
-    if point.temperature is None or point.temperature_model is None:
-        return 1.0
-    return temperature_factor(
-        point.temperature_model, point.temperature, shape["reference_temperature"]
+    level, at_reference = (
+        a * np.exp(b * np.asarray(t)) + c * np.exp(d * np.asarray(t))
+        for t in (temperature, reference)
     )
+    return np.asarray(level / at_reference)
 
 
-def warm_viscous(point: OperatingPoint, shape: Shape) -> Array:
-    """`viscous` times the temperature above the reference [rad/s K]."""
-    return np.asarray(viscous(point, shape) * _warmth(point, shape))
+@dataclass(frozen=True)
+class Term:
+    """One term of a law.
+
+    Attributes:
+        unit: of its parameter.
+        function: motor-side torque per unit of the parameter [samples, ...].
+        uses: names of the shape constants that it depends on.
+    """
+
+    unit: str
+    function: Callable[[OperatingPoint, Shape], Array]
+    uses: tuple[str, ...] = ("smoothing",)
+
+    def __call__(self, point: OperatingPoint, shape: Shape) -> Array:
+        """Values [samples, ...]."""
+        return self.function(point, shape)
 
 
-def warm_power(point: OperatingPoint, shape: Shape) -> Array:
-    """`power` times the temperature above the reference [K]."""
-    return np.asarray(power(point, shape) * _warmth(point, shape))
+_TERMS: dict[str, Term] = {
+    "viscous": Term("N m s/rad", lambda point, _: point.motor_speed, ()),
+    "coulomb": Term("N m", OperatingPoint.coulomb),
+    # Coulomb friction while the motor drives the load, and while the load drives the motor.
+    "coulomb_direct": Term(
+        "N m", lambda point, s: np.where(point.speed * point.load > 0, point.coulomb(s), 0.0)
+    ),
+    "coulomb_reverse": Term(
+        "N m", lambda point, s: np.where(point.speed * point.load > 0, 0.0, point.coulomb(s))
+    ),
+    # Decreases with the square of the speed (Gaussian).
+    "stribeck": Term(
+        "N m",
+        lambda point, s: point.coulomb(s) * np.exp(-((point.speed / s["stribeck_speed"]) ** 2)),
+        ("smoothing", "stribeck_speed"),
+    ),
+    "power": Term("N m", OperatingPoint.power, ("smoothing", "exponent")),
+    LOAD: Term("1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio),
+    # Sign of the speed times that of the power flow times |load| is the load itself.
+    LOAD_ASYMMETRY: Term("1", lambda point, _: point.load / point.gear_ratio, ()),
+    "square": Term(
+        "N m s^2/rad^2", lambda point, _: point.motor_speed * np.abs(point.motor_speed), ()
+    ),
+    "cubic": Term("N m s^3/rad^3", lambda point, _: point.motor_speed**3, ()),
+    "viscous_temperature": Term(
+        "N m s/rad/K",
+        lambda point, s: point.motor_speed * point.warmth(s),
+        ("reference_temperature",),
+    ),
+    "power_temperature": Term(
+        "N m/K",
+        lambda point, s: point.power(s) * point.warmth(s),
+        ("smoothing", "exponent", "reference_temperature"),
+    ),
+}
+"""Usual term of each linear parameter."""
+PARAMETER_UNITS: dict[str, str] = {name: term.unit for name, term in _TERMS.items()}
+"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
 
-
-def scaled_viscous(point: OperatingPoint, shape: Shape) -> Array:
-    """`viscous` times the factor of the double exponential [rad/s]."""
-    return np.asarray(viscous(point, shape) * _factor(point, shape))
+_SHAPES: dict[str, tuple[float, float, float, str]] = {
+    "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
+    "stribeck_speed": (0.02, 0.2, 0.5, "rad/s"),
+    "exponent": (0.3, 0.6, 0.95, "1"),
+    "reference_temperature": (*(REFERENCE_TEMPERATURE,) * 3, "degC"),
+}
+"""Lowest, default and highest value of the shape constants, and their units."""
+SHAPE_UNITS: dict[str, str] = {name: unit for name, (*_, unit) in _SHAPES.items()}
+"""Units of the shape constants; speeds are joint side."""
 
 
 @dataclass(frozen=True)
@@ -194,17 +182,28 @@ class FrictionLaw:
 
     Attributes:
         name: in `--friction` and in the model file.
-        terms: parameter name -> function of operating point and shape, [samples].
-        shape: shape constant -> (lowest, default, highest); equal bounds mean fixed.
         description: one line.
-        uses_temperature: whether it depends on the joint temperature.
+        terms: by parameter name.
     """
 
     name: str
-    terms: Mapping[str, Term]
-    shape: Mapping[str, tuple[float, float, float]]
     description: str
-    uses_temperature: bool
+    terms: Mapping[str, Term]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by name."""
+        return _law_named, (self.name,)
+
+    @cached_property
+    def shape(self) -> dict[str, tuple[float, float, float]]:
+        """Shape constant -> (lowest, default, highest); equal bounds mean fixed."""
+        used = {constant for term in self.terms.values() for constant in term.uses}
+        return {name: _SHAPES[name][:3] for name in _SHAPES if name in used}
+
+    @property
+    def uses_temperature(self) -> bool:
+        """Whether it depends on the joint temperature."""
+        return "reference_temperature" in self.shape
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -225,6 +224,58 @@ class FrictionLaw:
     def regressor(self, point: OperatingPoint, shape: Shape) -> Array:
         """Motor-side friction torque per unit parameter, [samples, ..., parameters]."""
         return np.stack([term(point, shape) for term in self.terms.values()], axis=-1)
+
+
+_LAWS = (
+    ("coulomb_viscous", "viscous coulomb", "Coulomb (smoothed by tanh) and viscous"),
+    ("sign", "viscous coulomb", "Coulomb (sign of the speed) and viscous"),
+    ("power_flow", "viscous coulomb_direct coulomb_reverse",
+     "Coulomb that depends on the direction of power flow, and viscous"),
+    ("power", "coulomb power",
+     "Coulomb and a power of the speed (exponent below 1), as in factory calibrations"),
+    ("stribeck", "viscous coulomb stribeck", "Coulomb, viscous and Stribeck (change at low speed)"),
+    ("load_dependent", "viscous coulomb load load_asymmetry",
+     "Coulomb that increases with the load, and viscous"),
+    ("power_load", "coulomb power load load_asymmetry",
+     "Coulomb that increases with the load, and a power of the speed (exponent below 1)"),
+    ("stribeck_load", "viscous coulomb stribeck load load_asymmetry",
+     "Coulomb that increases with the load, viscous and Stribeck (change at low speed)"),
+    ("polynomial", "viscous coulomb square cubic",
+     "Coulomb and an odd cubic polynomial of the speed"),
+    ("temperature_linear", "viscous coulomb viscous_temperature",
+     "Coulomb, and viscous that changes linearly with temperature"),
+    ("power_temperature", "coulomb power power_temperature",
+     "Coulomb, and a power of the speed that changes linearly with temperature"),
+    ("power_load_temperature", "coulomb power power_temperature load load_asymmetry",
+     "Coulomb that increases with the load, and a power of the speed that changes linearly with "
+     "temperature"),
+    ("temperature_exponential", "viscous coulomb",
+     "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature"),
+)  # fmt: skip
+_OTHER_TERMS: dict[tuple[str, str], Term] = {
+    ("sign", "coulomb"): Term("N m", lambda point, _: point.directed(np.sign(point.speed)), ()),
+    ("temperature_exponential", "viscous"): Term(
+        "N m s/rad",
+        lambda point, s: point.motor_speed * point.temperature_factor(s),
+        ("reference_temperature",),
+    ),
+}
+"""Terms of a law and parameter that replace the usual ones."""
+
+
+def _law_named(name: str) -> FrictionLaw:
+    return LAWS[name]
+
+
+LAWS: dict[str, FrictionLaw] = {
+    name: FrictionLaw(
+        name,
+        description,
+        {key: _OTHER_TERMS.get((name, key), _TERMS[key]) for key in parameters.split()},
+    )
+    for name, parameters, description in _LAWS
+}
+"""Friction laws by name, those with few parameters first."""
 
 
 @dataclass(frozen=True)
@@ -265,139 +316,62 @@ class Friction:
         Symmetric laws have the same value in both cases; None if the law has no such parameter.
         """
         symmetric = self.parameters.get("coulomb")
-        return (
-            self.parameters.get("coulomb_direct", symmetric),
-            self.parameters.get("coulomb_reverse", symmetric),
-        )
+        direct = self.parameters.get("coulomb_direct", symmetric)
+        return direct, self.parameters.get("coulomb_reverse", symmetric)
 
-
-_TERMS: dict[str, tuple[Term, str]] = {
-    "viscous": (Term(viscous, ()), "N m s/rad"),
-    "coulomb": (Term(coulomb), "N m"),
-    "coulomb_direct": (Term(direct_coulomb), "N m"),
-    "coulomb_reverse": (Term(reverse_coulomb), "N m"),
-    "stribeck": (Term(stribeck, ("smoothing", "stribeck_speed")), "N m"),
-    "power": (Term(power, ("smoothing", "exponent")), "N m"),
-    LOAD: (Term(load), "1"),
-    LOAD_ASYMMETRY: (Term(load_asymmetry, ()), "1"),
-    "square": (Term(signed_square, ()), "N m s^2/rad^2"),
-    "cubic": (Term(cubic, ()), "N m s^3/rad^3"),
-    "viscous_temperature": (Term(warm_viscous, ("reference_temperature",)), "N m s/rad/K"),
-    "power_temperature": (
-        Term(warm_power, ("smoothing", "exponent", "reference_temperature")),
-        "N m/K",
-    ),
-}
-"""Usual term of each linear parameter, and its unit."""
-PARAMETER_UNITS: dict[str, str] = {name: unit for name, (_, unit) in _TERMS.items()}
-"""Units of the linear parameters, motor side; `power` is the torque at 1 rad/s joint side."""
-
-_SHAPES: dict[str, tuple[float, float, float, str]] = {
-    "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
-    "stribeck_speed": (0.02, 0.2, 0.5, "rad/s"),
-    "exponent": (0.3, 0.6, 0.95, "1"),
-    "reference_temperature": (
-        REFERENCE_TEMPERATURE,
-        REFERENCE_TEMPERATURE,
-        REFERENCE_TEMPERATURE,
-        "degC",
-    ),
-}
-"""Lowest, default and highest value of the shape constants, and their units."""
-SHAPE_UNITS: dict[str, str] = {name: unit for name, (*_, unit) in _SHAPES.items()}
-"""Units of the shape constants; speeds are joint side."""
-
-
-def _law(name: str, parameters: str, description: str, **other: Term) -> FrictionLaw:
-    """A law of these parameters; `other` terms replace the usual ones."""
-    terms = {key: other.get(key, _TERMS[key][0]) for key in parameters.split()}
-    used = {constant for term in terms.values() for constant in term.uses}
-    shape = {
-        key: (low, usual, high) for key, (low, usual, high, _) in _SHAPES.items() if key in used
-    }
-    return FrictionLaw(name, terms, shape, description, "reference_temperature" in shape)
-
-
-LAWS: dict[str, FrictionLaw] = {
-    law.name: law
-    for law in (
-        _law(
-            "coulomb_viscous",
-            "viscous coulomb",
-            "Coulomb (smoothed by tanh) and viscous",
-        ),
-        _law(
-            "sign",
-            "viscous coulomb",
-            "Coulomb (sign of the speed) and viscous",
-            coulomb=Term(sign, ()),
-        ),
-        _law(
-            "power_flow",
-            "viscous coulomb_direct coulomb_reverse",
-            "Coulomb that depends on the direction of power flow, and viscous",
-        ),
-        _law(
-            "power",
-            "coulomb power",
-            "Coulomb and a power of the speed (exponent below 1), as in factory calibrations",
-        ),
-        _law(
-            "stribeck",
-            "viscous coulomb stribeck",
-            "Coulomb, viscous and Stribeck (change at low speed)",
-        ),
-        _law(
-            "load_dependent",
-            "viscous coulomb load load_asymmetry",
-            "Coulomb that increases with the load, and viscous",
-        ),
-        _law(
-            "power_load",
-            "coulomb power load load_asymmetry",
-            "Coulomb that increases with the load, and a power of the speed (exponent below 1)",
-        ),
-        _law(
-            "stribeck_load",
-            "viscous coulomb stribeck load load_asymmetry",
-            "Coulomb that increases with the load, viscous and Stribeck (change at low speed)",
-        ),
-        _law(
-            "polynomial",
-            "viscous coulomb square cubic",
-            "Coulomb and an odd cubic polynomial of the speed",
-        ),
-        _law(
-            "temperature_linear",
-            "viscous coulomb viscous_temperature",
-            "Coulomb, and viscous that changes linearly with temperature",
-        ),
-        _law(
-            "power_temperature",
-            "coulomb power power_temperature",
-            "Coulomb, and a power of the speed that changes linearly with temperature",
-        ),
-        _law(
-            "power_load_temperature",
-            "coulomb power power_temperature load load_asymmetry",
-            "Coulomb that increases with the load, and a power of the speed that changes linearly "
-            "with temperature",
-        ),
-        _law(
-            "temperature_exponential",
-            "viscous coulomb",
-            "Coulomb, and viscous scaled by the manufacturer's double exponential of temperature",
-            viscous=Term(scaled_viscous, ("reference_temperature",)),
-        ),
-    )
-}
-"""Friction laws by name, those with few parameters first."""
 
 # FrictionBank: the friction of all joints, evaluated on arrays.
 
 
+class _Group:
+    """Joints with the same law, with their parameter values [joints of the group, parameters].
+
+    `columns` is a slice, which copies nothing, for consecutive joints.
+    """
+
+    def __init__(self, joints: list[int], frictions: list[Friction], gear_ratio: Array) -> None:
+        first, last = joints[0], joints[-1]
+        consecutive = joints == [*range(first, last + 1)]
+        self.columns: slice | list[int] = slice(first, last + 1) if consecutive else joints
+        self.joints, self.law, self.ratio = joints, frictions[0].law, gear_ratio[joints]
+        self.values = np.array([friction.values for friction in frictions])
+        self.shape = {
+            name: np.array([friction.all_shape[name] for friction in frictions])
+            for name in self.law.shape
+        }
+        models = [friction.temperature_model for friction in frictions]
+        self.model = None if None in models else np.array(models).T
+        ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
+        self.low, self.high = np.array(ranges).T
+
+    def temperature(self, measured: Array | None) -> Array | None:
+        """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
+        if not self.law.uses_temperature:
+            return None
+        bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
+        middle = (self.low + self.high) / 2 if bounded else None
+        if measured is None:
+            return middle
+        known = np.asarray(measured, dtype=float)[..., self.joints]
+        if middle is not None:
+            known = np.where(np.isnan(known), middle, known)
+        return np.asarray(np.clip(known, self.low, self.high))
+
+    def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:
+        """Sum of these terms [samples, joints of the group], N m."""
+        out = np.zeros_like(point.speed)
+        for name, value in zip(self.law.parameters, self.values.T, strict=True):
+            if name in names:
+                out += self.law.terms[name](point, self.shape) * value
+        return out
+
+
 class FrictionBank:
     """The friction of n joints; joints with the same law are evaluated together.
+
+    Speeds, rad/s, and loads, the joint torques without friction, N m, are joint side [samples, n].
+    Temperatures are [n] or [samples, n], degC; None stands for the middle of the fitted range.
+    Directions [samples, n]: see `OperatingPoint`.
 
     Args:
         frictions: of the joints, in order.
@@ -407,10 +381,12 @@ class FrictionBank:
     def __init__(self, frictions: Sequence[Friction], gear_ratio: Array) -> None:
         self.dof = len(frictions)
         self._ratio = gear_ratio
-        self._groups: list[_Group] = []
-        for law in dict.fromkeys(friction.law.name for friction in frictions):
-            joints = [j for j, friction in enumerate(frictions) if friction.law.name == law]
-            self._groups.append(_Group(joints, [frictions[j] for j in joints], gear_ratio))
+        joints: dict[str, list[int]] = {}
+        for j, friction in enumerate(frictions):
+            joints.setdefault(friction.law.name, []).append(j)
+        self._groups = [
+            _Group(group, [frictions[j] for j in group], gear_ratio) for group in joints.values()
+        ]
 
     def torque(
         self,
@@ -419,16 +395,10 @@ class FrictionBank:
         temperature: Array | None = None,
         direction: Array | None = None,
     ) -> Array:
-        """Motor-side friction torque [samples, n], N m; positive against positive speed.
-
-        From speed, rad/s, and joint torque without friction, N m, joint side [samples, n];
-        temperatures [n] or [samples, n], degC, where None stands for the middle of the fitted
-        range; and directions, see `OperatingPoint` [samples, n].
-        """
+        """Motor-side friction torque [samples, n], N m; positive against positive speed."""
         out = np.empty_like(speed)
-        for group in self._groups:
-            point = group.point(speed, load, temperature, direction)
-            out[:, group.columns] = group.torque(point, range(len(group.law.terms)))
+        for group, point in self._points(speed, load, temperature, direction):
+            out[:, group.columns] = group.torque(point, group.law.parameters)
         return out
 
     def torque_within(
@@ -436,16 +406,20 @@ class FrictionBank:
     ) -> Array:
         """Friction's part of a known motor torque, load and friction together [samples, n], N m.
 
-        Both are motor side; speed and temperature as for `torque`.
+        Both are motor side.
         """
         out = np.empty_like(speed)
         whole = motor_torque * self._ratio  # its sign is the power flow's, which some laws need
-        for group in self._groups:
-            point = group.point(speed, whole, temperature, None)
-            friction = group.torque(point, group.free)
-            if group.load is not None:
+        for group, point in self._points(speed, whole, temperature, None):
+            names = group.law.parameters
+            free = [name for name in names if name not in (LOAD, LOAD_ASYMMETRY)]
+            friction = group.torque(point, free)
+            if LOAD in names:
                 # The rest of the torque is load (1 + asymmetry) + share sign(speed) |load|.
-                own, (share, asymmetry) = motor_torque[:, group.columns], group.load
+                share, asymmetry = (
+                    group.values[:, names.index(name)] for name in (LOAD, LOAD_ASYMMETRY)
+                )
+                own = motor_torque[:, group.columns]
                 rest = own - friction
                 forward = np.tanh(point.speed / SMOOTHING) * np.sign(rest)
                 friction = own - rest / (1.0 + asymmetry + share * forward)
@@ -461,72 +435,27 @@ class FrictionBank:
     ) -> list[Array]:
         """Motor-side friction torque per unit parameter [samples, parameters] of each joint."""
         out: list[Array] = [np.empty(0)] * self.dof
-        for group in self._groups:
-            point = group.point(speed, load, temperature, direction)
+        for group, point in self._points(speed, load, temperature, direction):
             terms = group.law.regressor(point, group.shape)
             for k, joint in enumerate(group.joints):
                 out[joint] = terms[:, k]
         return out
 
-
-class _Group:
-    """Joints with the same law: parameter values [joints of the group, parameters] and shape.
-
-    `columns` is a slice, which copies nothing, for consecutive joints; `free` are the numbers of
-    the parameters that do not depend on the load, and `load` the values of LOAD and LOAD_ASYMMETRY
-    [joints of the group], None if the law has neither.
-    """
-
-    def __init__(self, joints: list[int], frictions: Sequence[Friction], gear_ratio: Array) -> None:
-        first, last = joints[0], joints[-1]
-        consecutive = joints == [*range(first, last + 1)]
-        self.columns: slice | list[int] = slice(first, last + 1) if consecutive else joints
-        self.joints, self.law, self._ratio = joints, frictions[0].law, gear_ratio[joints]
-        self._values = np.array([friction.values for friction in frictions])
-        self.shape = {
-            name: np.array([friction.all_shape[name] for friction in frictions])
-            for name in self.law.shape
-        }
-        models = [friction.temperature_model for friction in frictions]
-        self._model = None if None in models else np.array(models).T
-        ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
-        self._low, self._high = np.array(ranges).T
-        names = self.law.parameters
-        self.free = [k for k, name in enumerate(names) if name not in (LOAD, LOAD_ASYMMETRY)]
-        self.load: Array | None = None
-        if LOAD in names:
-            self.load = self._values[:, [names.index(LOAD), names.index(LOAD_ASYMMETRY)]].T
-
-    def point(
+    def _points(
         self, speed: Array, load: Array, temperature: Array | None, direction: Array | None
-    ) -> OperatingPoint:
-        """Operating points of the group's joints."""
-        return OperatingPoint(
-            speed[:, self.columns],
-            load[:, self.columns],
-            self._ratio,
-            self._temperature(temperature) if self.law.uses_temperature else None,
-            self._model,
-            None if direction is None else direction[:, self.columns],
-        )
-
-    def torque(self, point: OperatingPoint, numbers: Iterable[int]) -> Array:
-        """Sum of the terms with these numbers [samples, joints of the group], N m."""
-        terms, out = tuple(self.law.terms.values()), np.zeros_like(point.speed)
-        for k in numbers:
-            out += terms[k](point, self.shape) * self._values[:, k]
-        return out
-
-    def _temperature(self, temperature: Array | None) -> Array | None:
-        """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
-        bounded = np.isfinite(self._low).all() and np.isfinite(self._high).all()
-        middle = (self._low + self._high) / 2 if bounded else None
-        if temperature is None:
-            return middle
-        known = np.asarray(temperature, dtype=float)[..., self.joints]
-        if middle is not None:
-            known = np.where(np.isnan(known), middle, known)
-        return np.asarray(np.clip(known, self._low, self._high))
+    ) -> Iterator[tuple[_Group, OperatingPoint]]:
+        for group in self._groups:
+            yield (
+                group,
+                OperatingPoint(
+                    speed[:, group.columns],
+                    load[:, group.columns],
+                    group.ratio,
+                    group.temperature(temperature),
+                    group.model,
+                    None if direction is None else direction[:, group.columns],
+                ),
+            )
 
 
 # Presliding: the memory that Coulomb friction has at standstill.
@@ -559,15 +488,14 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     step = np.diff(q, axis=0, prepend=q[:1])
     keep = np.exp(-np.abs(step) / np.where(known, travel, 1.0))
     gain = (1.0 - keep) * np.sign(step)
-    out = np.empty(np.broadcast_shapes(keep.shape, q.shape))
+    memory = np.empty(np.broadcast_shapes(keep.shape, q.shape))
     state = np.asarray(start, dtype=float)
     for k in range(len(q)):
         state = keep[k] * state + gain[k]
-        out[k] = state
+        memory[k] = state
     moving = -np.expm1(-np.square(qd / STILL_SPEED))
-    out = RETAINED * out
-    out = out + moving * (np.tanh(qd / SMOOTHING) - out)
-    return np.where(known, out, np.nan), state
+    out = RETAINED * memory
+    return np.where(known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan), state
 
 
 class FrictionDirection:
@@ -579,7 +507,7 @@ class FrictionDirection:
     def __init__(self, travel: Array) -> None:
         self._travel = travel
         self._last_q: Array | None = None
-        self._memory: Array | None = None
+        self._memory = np.empty(0)
 
     def __call__(self, q: Array, qd: Array) -> Array | None:
         """Direction for samples [samples, n], rad, rad/s, that follow those of the last call.
@@ -588,15 +516,12 @@ class FrictionDirection:
         """
         if not self._travel.any():
             return None
-        before = q[:1] if self._last_q is None else self._last_q[None]
-        start = np.tanh(qd[0] / SMOOTHING) if self._memory is None else self._memory
-        path, speed = np.concatenate([before, q]), np.concatenate([qd[:1], qd])
-        direction, self._memory = presliding(path, speed, self._travel, start)
+        if self._last_q is None:
+            self._last_q, self._memory = q[0], np.tanh(qd[0] / SMOOTHING)
+        path, speed = np.concatenate([self._last_q[None], q]), np.concatenate([qd[:1], qd])
+        direction, self._memory = presliding(path, speed, self._travel, self._memory)
         self._last_q = q[-1]
         return direction[1:]
-
-
-# The Coulomb-viscous law closest to a friction law of any form.
 
 
 def coulomb_viscous_fit(friction: Friction, gear_ratio: float, fastest: float) -> dict[str, float]:
