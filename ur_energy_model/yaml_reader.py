@@ -363,15 +363,16 @@ class Record:
 
     Args:
         tree: its node.
+        names: keys that will be read, so that none is taken for a misspelt one.
 
     Raises:
         InputError: not a mapping; at the end of the block, an unknown key.
     """
 
-    def __init__(self, tree: YamlTree) -> None:
+    def __init__(self, tree: YamlTree, names: Iterable[str] = ()) -> None:
         self._tree = tree
         self._children = tree.mapping()
-        self._known: dict[str, None] = {}
+        self._known: dict[str, None] = dict.fromkeys(names)
 
     def __enter__(self) -> Self:
         return self
@@ -402,10 +403,6 @@ class Record:
         """Value of an optional key; the default if it is missing or null."""
         child = self.get(name)
         return default if child is None else reader(child)
-
-    def expect(self, names: Iterable[str]) -> None:
-        """Declare similar keys, such as joint names, so that none is taken for a misspelt one."""
-        self._known.update(dict.fromkeys(names))
 
     def remaining(self) -> dict[str, YamlTree]:
         """Nodes of all keys not read yet, for mappings whose keys are names."""
@@ -569,8 +566,7 @@ def mapping_of(
     """A mapping with these keys, and possibly the optional ones, as a dict."""
 
     def read(tree: YamlTree) -> dict[str, Any]:
-        with Record(tree) as keys:
-            keys.expect(readers)
+        with Record(tree, readers) as keys:
             out = {name: reader(keys[name]) for name, reader in readers.items()}
             for name, reader in (optional or {}).items():
                 child = keys.get(name)

@@ -7,10 +7,10 @@ import pytest
 from tools.generic_models import ARMS, make
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.model.document import document
 from ur_energy_model.model.generic import (
     generic_model,
 )
+from ur_energy_model.model.model_file import document
 
 
 @pytest.mark.parametrize("name", ARMS)

@@ -240,7 +240,7 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
             "friction_session_scales=session_scales",
         ),
         "friction_session_std": spread,
-        "friction_curve": vars(friction_curve(joint, spread, np.array([*_CURVE_SPEEDS, fastest]))),
+        "friction_curve": friction_curve(joint, spread, np.array([*_CURVE_SPEEDS, fastest])),
     }
 
 

@@ -33,10 +33,9 @@ from ur_energy_model.identification.friction_stages import PreslidingFit, with_t
 from ur_energy_model.identification.power_fit import CapacitorFit, PowerFit, with_capacitor
 from ur_energy_model.identification.power_structures import PowerPrior, power_rows
 from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.model.document import document
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.model_file import document, model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import BRAKES_RELEASED

@@ -36,10 +36,9 @@ from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
 from ur_energy_model.learning.trial import ModelRecord, Trial
-from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
-from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.model_file import document, model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction, begins_session
 from ur_energy_model.robot_modes import BRAKES_RELEASED

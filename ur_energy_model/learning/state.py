@@ -18,10 +18,9 @@ import numpy as np
 from ur_energy_model.codec import built
 from ur_energy_model.errors import ModelFileError
 from ur_energy_model.files import new_file, open_regular, user_path
-from ur_energy_model.model.document import document
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, is_generic
-from ur_energy_model.model.model_file import load_model, model_text, save_model
+from ur_energy_model.model.model_file import document, load_model, model_text, save_model
 from ur_energy_model.typing import Array
 
 SCHEMA = 1

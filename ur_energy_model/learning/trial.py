@@ -13,10 +13,9 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, PowerOptions
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.learning.information import ArmMotion
-from ur_energy_model.model.document import document
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.model_file import model_from_document
+from ur_energy_model.model.model_file import document, model_from_document
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry, run_starts

@@ -112,36 +112,6 @@ def square_root(covariance: Array) -> Array:
     return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None)))
 
 
-# The constants of all joints as arrays, which the equations of a model work on.
-
-
-@dataclass(frozen=True)
-class JointArrays:
-    """Constants of n joints [n]; units and sides as in `JointModel`.
-
-    `presliding` is the travel within which Coulomb friction turns around, rad; 0 if unknown.
-    """
-
-    gear_ratio: Array
-    reflected_inertia: Array
-    torque_constant: Array
-    winding_resistance: Array
-    back_emf_constant: Array
-    presliding: Array
-    friction: FrictionBank
-
-    @classmethod
-    def from_joints(cls, joints: Sequence[JointModel]) -> JointArrays:
-        """Collect the constants of joint models."""
-        constants = {name: np.array([getattr(j, name) for j in joints]) for name in CONSTANTS}
-        frictions = [joint.friction for joint in joints]
-        return cls(
-            **constants,
-            presliding=np.array([friction.presliding for friction in frictions]),
-            friction=FrictionBank(frictions, constants["gear_ratio"]),
-        )
-
-
 # The motor constant k_m, and the drive constants that Clochiatti et al. 2024 (S0) assume.
 
 KT_OVER_KB = 0.89
@@ -180,18 +150,6 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 # BusModel: the power model of the whole arm, from its motors to the supply.
 
 
-class BusErrors(NamedTuple):
-    """Parameter changes of k independent errors, one standard deviation each, for n joints.
-
-    Standby [k], W; resistances, back-EMF constants and driver losses [k, n], ohm, V s/rad, W/A.
-    """
-
-    standby: Array
-    resistance: Array
-    back_emf: Array
-    driver: Array
-
-
 @dataclass(frozen=True)
 class BusModel:
     """From the motors to the supply, for n joints.
@@ -205,7 +163,9 @@ class BusModel:
             (energy/powers/bus_capacitor.py).
         floor: lowest power that the supply delivers [W]; it cannot take power back.
         std: standard deviations of "standby" and of "driver", one for all joints.
-        errors: see `split_errors` [k, 1 + 3 n].
+        errors: changes of the parameters by k independent errors, one standard deviation each, of
+            standby power, resistances, back-EMF constants and driver losses [k, 1 + 3 n], W, ohm,
+            V s/rad, W/A; empty if there are none.
         mode_power: mean recorded power in robot modes other than running, by mode name [W].
         residual: RMS of measured minus modelled power [W]; NaN without a recorded bus power.
         source: "bus_power" or "prior".
@@ -224,22 +184,6 @@ class BusModel:
     residual: float = float("nan")
     source: str = "prior"
     reason: str = ""
-
-    def torque_constant_errors(self, back_emf: Array) -> Array:
-        """Relative errors of the torque constants that `errors` contains [k, n].
-
-        Zeros where bus power determined the back-EMF constants [n], V s/rad; else they follow from
-        the torque constants and have their errors.
-        """
-        errors = self.split_errors(len(back_emf)).back_emf
-        if self.source != "prior":
-            return np.zeros_like(errors)
-        return np.divide(errors, back_emf, out=np.zeros_like(errors), where=back_emf > 0)
-
-    def split_errors(self, n: int) -> BusErrors:
-        """Columns of `errors` by parameter of n joints; without rows if there are no errors."""
-        errors = self.errors if self.errors.size else np.zeros((0, 1 + 3 * n))
-        return BusErrors(errors[:, 0], *np.split(errors[:, 1:], 3, axis=1))
 
 
 # DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
@@ -281,7 +225,7 @@ class DrivePowers:
     total_power: Array
     sensitivity: Array
     total_sensitivity: Array
-    current_std: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    current_std: Array
 
     @property
     def total_power_std(self) -> Array:
@@ -298,65 +242,68 @@ STANDSTILL_ERROR = 0.5
 """Unknown share of a joint's Coulomb friction at standstill."""
 
 
-@dataclass(frozen=True)
-class CurrentDeviations:
-    """Change of predicted currents per independent error, one standard deviation each.
-
-    Attributes:
-        own: of each of n joints [samples, p + 5], A.
-        shared: of all joints per error of the bus model, which also changes the converted power
-            [samples, n, k], A.
-        scatter: RMS of the measured minus the modelled current [n], A.
-    """
+class CurrentErrors(NamedTuple):
+    """Change of predicted currents per independent error, one standard deviation each."""
 
     own: list[Array]
+    """Of each of n joints [samples, p + 5], A."""
     shared: Array
-    scatter: Array
-
-    @property
-    def std(self) -> Array:
-        """Standard deviation of single samples of the currents [samples, n], A."""
-        squares = np.stack([np.square(part).sum(axis=1) for part in self.own], axis=1)
-        squares += np.square(self.shared).sum(axis=2)
-        return np.asarray(np.sqrt(squares + np.square(self.scatter)))
+    """Of all joints per error of the bus model [samples, n, k], A."""
+    std: Array
+    """Standard deviation of single samples, their scatter included [samples, n], A."""
 
 
-class CurrentErrors:
-    """Independent errors of the currents of n joints, one standard deviation each.
+class Drives:
+    """The motors of an arm with n joints and its supply, in one session.
 
-    They come from the parameters and the reflected inertia, the model's form, the session's
-    friction, and the friction that remains in a joint at rest. Their number does not depend on the
-    session.
-
-    Without measured bus power, the back-EMF constants follow from the torque constants, so that
-    both have the same errors: a motor with a larger torque constant takes less current for the same
-    torque, and the converted power, speed times torque, hardly changes.
-
-    Args:
-        joints: n joint models, p friction parameters each.
-        arrays: their constants.
-        session: its friction deviates from that of the joints.
-        bus: its k errors are shared by all joints; the last is the friction that the joints have in
-            common (`with_session_errors`).
+    Constants are arrays [n]; units and sides as in `JointModel`. Independent errors of the bus
+    model (BusModel.errors) are followed by two of the session: of its standby power, and of the
+    friction that all joints have in common, which changes the currents only. Standby power
+    measured in the session no longer depends on the identification's errors.
     """
 
-    def __init__(
-        self, joints: Sequence[JointModel], arrays: JointArrays, session: Session, bus: BusModel
-    ) -> None:
-        self._arrays = arrays
-        self._residual = np.array([joint.current_residual for joint in joints])
-        inertia = np.array([joint.std.get("reflected_inertia", 0.0) for joint in joints])
-        self._inertia = inertia / (arrays.gear_ratio * arrays.torque_constant)
-        constant_errors = bus.torque_constant_errors(arrays.back_emf_constant)
+    def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
+        self.bus, self._joints, self._session = bus, joints, session
+        constants = [np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS]
+        self.gear_ratio, self.reflected_inertia, self.torque_constant = constants[:3]
+        self.winding_resistance, self.back_emf_constant = constants[3:]
+        frictions = [joint.friction for joint in joints]
+        self.presliding = np.array([friction.presliding for friction in frictions])
+        self.friction = FrictionBank(frictions, self.gear_ratio)
+        width = 1 + 3 * len(joints)
+        errors = np.zeros((len(bus.errors) + 2, width))
+        errors[:-2] = bus.errors.reshape(-1, width)
+        if session.still_seconds > 0:
+            errors[:, 0] = 0.0
+        errors[-2, 0] = session.standby_std
+        self._standby_errors = errors[:, 0]
+        self._resistance_errors, self._back_emf_errors, self._driver_errors = np.split(
+            errors[:, 1:], 3, axis=1
+        )
+
+    @cached_property
+    def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
+        """Changes of the coefficients of each joint's current, (1/k_t, friction parameters / k_t).
+
+        Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p, k], and
+        by the friction of the session, apart from what all joints have in common [p].
+
+        Without measured bus power, the back-EMF constants follow from the torque constants, so that
+        both have the same errors: a motor with a larger torque constant takes less current for the
+        same torque, and the converted power, speed times torque, hardly changes.
+        """
+        session, found = self._session, []
         anchored = session.moving_seconds > 0
         relative = session.friction_std / session.friction_scale
         common = 0.0 if anchored else COMMON_FRICTION
-        self._roots, self._shared, self._session = [], [], []
-        for j, (joint, errors) in enumerate(zip(joints, constant_errors.T, strict=True)):
+        constant_errors, back_emf = np.zeros_like(self._back_emf_errors), self.back_emf_constant
+        if self.bus.source == "prior":
+            np.divide(self._back_emf_errors, back_emf, out=constant_errors, where=back_emf > 0)
+        for j, (joint, errors) in enumerate(zip(self._joints, constant_errors.T, strict=True)):
             covariance, root = joint.current_covariance, joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
-            # Change of (1/k_t, friction parameters / k_t) per relative change of k_t; none of the
-            # friction whose currents were measured in the session.
+            # Change of the coefficients per relative change of k_t; none of the friction whose
+            # currents were measured in the session.
             response = np.zeros(1 + len(scaled))
             if covariance.size and covariance[0, 0] > 0:
                 response = -covariance[:, 0] / covariance[0, 0] / joint.torque_constant
@@ -371,11 +318,10 @@ class CurrentErrors:
             error = np.where(scaled, joint.friction.values * per_ampere, 0.0)
             shared = np.outer(response, errors)
             shared[1:, -1] = np.sqrt(common) * error
-            self._roots.append(root)
-            self._shared.append(shared)
-            self._session.append(np.sqrt(1.0 - common) * error)
+            found.append((root, shared, np.sqrt(1.0 - common) * error))
+        return found
 
-    def __call__(
+    def current_errors(
         self,
         qd: Array,
         qdd: Array,
@@ -383,31 +329,32 @@ class CurrentErrors:
         current: Array,
         temperature: Array | None,
         direction: Array | None,
-    ) -> CurrentDeviations:
-        """Changes of the predicted currents of a motion; arguments as for `FrictionBank.torque`."""
-        arrays = self._arrays
-        terms = arrays.friction.regressors(qd, load, temperature, direction)
-        breakaway = arrays.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
+    ) -> CurrentErrors:
+        """Errors of the currents that a motion is predicted to need [samples, n].
+
+        They come from the parameters and the reflected inertia, the model's form, the session's
+        friction, and the friction that remains in a joint at rest. Their number does not depend on
+        the session. Load, temperature and direction are as for `FrictionBank.torque`.
+        """
+        terms = self.friction.regressors(qd, load, temperature, direction)
+        breakaway = self.friction.torque(np.full_like(qd, STILL_SPEED), load, temperature)
         standing = np.exp(-np.square(qd / STILL_SPEED))
-        rest = STANDSTILL_ERROR * standing * breakaway / arrays.torque_constant
-        motor = load / arrays.gear_ratio
-        errors, shared = [], []
-        for j, root in enumerate(self._roots):
+        rest = STANDSTILL_ERROR * standing * breakaway / self.torque_constant
+        motor = load / self.gear_ratio
+        inertia_std = np.array([joint.std.get("reflected_inertia", 0.0) for joint in self._joints])
+        inertia = inertia_std / (self.gear_ratio * self.torque_constant) * qdd
+        own, every = [], []
+        for j, (root, shared, session) in enumerate(self._current_coefficients):
             columns = np.column_stack([motor[:, j], terms[j]])
-            parameters = columns @ root
-            shared.append(columns @ self._shared[j])
-            form, session = PREDICTION_ERROR * current[:, j], terms[j] @ self._session[j]
-            inertia = self._inertia[j] * qdd[:, j]
-            errors.append(np.column_stack([parameters, inertia, form, session, rest[:, j]]))
-        return CurrentDeviations(errors, np.stack(shared, axis=1), self._residual)
-
-
-@dataclass(frozen=True)
-class Drives:
-    """The motors of an arm with n joints and its supply."""
-
-    joints: JointArrays
-    bus: BusModel
+            form = PREDICTION_ERROR * current[:, j]
+            parts = [columns @ root, inertia[:, j], form, terms[j] @ session, rest[:, j]]
+            own.append(np.column_stack(parts))
+            every.append(columns @ shared)
+        of_all = np.stack(every, axis=1)
+        scatter = np.array([joint.current_residual for joint in self._joints])
+        squares = np.stack([np.square(part).sum(axis=1) for part in own], axis=1)
+        squares += np.square(of_all).sum(axis=2) + np.square(scatter)
+        return CurrentErrors(own, of_all, np.sqrt(squares))
 
     def powers(
         self,
@@ -415,30 +362,28 @@ class Drives:
         qd: Array,
         friction: Array,
         *,
-        current_errors: CurrentDeviations | None = None,
+        std: bool,
+        errors: CurrentErrors | None = None,
         standby: float | None = None,
         current_rate: Array | None = None,
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
         From motor currents, A, joint velocities, rad/s, and motor-side friction torques, N m,
-        [samples, n] each. Without errors of the currents there are no sensitivities.
+        [samples, n] each; `std` computes the sensitivities. Measured currents have no errors.
         """
-        joints, bus = self.joints, self.bus
-        motor_speed = joints.gear_ratio * qd
-        torque = joints.torque_constant * current
-        copper = joints.winding_resistance * current**2
-        electrical = copper + joints.back_emf_constant * motor_speed * current
+        bus, motor_speed = self.bus, self.gear_ratio * qd
+        torque = self.torque_constant * current
+        copper = self.winding_resistance * current**2
+        electrical = copper + self.back_emf_constant * motor_speed * current
         driver = np.abs(current) @ bus.driver
         idle = np.full(len(qd), bus.standby if standby is None else standby)
         if current_rate is not None:
             driver = driver + (current * current_rate) @ bus.inductance
         demand = idle + electrical.sum(axis=1) + driver
-        sensitivity, total_sensitivity = (
-            (np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0)))
-            if current_errors is None
-            else self._sensitivities(current, motor_speed, current_errors)
-        )
+        sensitivity, of_total = np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0))
+        if std:
+            sensitivity, of_total = self._sensitivities(current, motor_speed, errors)
         return DrivePowers(
             motor_torque=torque,
             current=current,
@@ -451,27 +396,26 @@ class Drives:
             demand=demand,
             total_power=np.maximum(demand, bus.floor),
             sensitivity=sensitivity,
-            total_sensitivity=total_sensitivity,
+            total_sensitivity=of_total,
+            current_std=np.zeros((0, 0)) if errors is None else errors.std,
         )
 
-    @cached_property
-    def _bus_errors(self) -> BusErrors:
-        return self.bus.split_errors(len(self.joints.gear_ratio))
-
     def _sensitivities(
-        self, current: Array, motor_speed: Array, current_errors: CurrentDeviations
+        self, current: Array, motor_speed: Array, errors: CurrentErrors | None
     ) -> tuple[Array, Array]:
         """Sensitivities of the electrical powers [samples, n, k] and of the total [samples, K]."""
-        joints, bus = self.joints, self._bus_errors
-        slope = 2 * joints.winding_resistance * current + joints.back_emf_constant * motor_speed
-        own = [slope[:, [j]] * errors for j, errors in enumerate(current_errors.own)]
         square, product = current**2, motor_speed * current
-        shared = square[..., None] * bus.resistance.T + product[..., None] * bus.back_emf.T
-        shared += slope[..., None] * current_errors.shared
-        most_own = max(errors.shape[1] for errors in own)
+        shared = square[..., None] * self._resistance_errors.T
+        shared += product[..., None] * self._back_emf_errors.T
+        own: list[Array] = []
+        if errors is not None:
+            slope = 2 * self.winding_resistance * current + self.back_emf_constant * motor_speed
+            own = [slope[:, [j]] * part for j, part in enumerate(errors.own)]
+            shared += slope[..., None] * errors.shared
+        most_own = max((part.shape[1] for part in own), default=0)
         each = np.zeros((*current.shape, most_own + shared.shape[2]))
-        for j, errors in enumerate(own):
-            each[:, j, : errors.shape[1]] = errors
+        for j, part in enumerate(own):
+            each[:, j, : part.shape[1]] = part
         each[:, :, most_own:] = shared
-        total = shared.sum(axis=1) + np.abs(current) @ bus.driver.T + bus.standby
+        total = shared.sum(axis=1) + np.abs(current) @ self._driver_errors.T + self._standby_errors
         return each, np.concatenate([*own, total], axis=1)

@@ -22,19 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.model.drives import (
-    BusModel,
-    CurrentDeviations,
-    CurrentErrors,
-    DrivePowers,
-    Drives,
-    JointArrays,
-    JointModel,
-)
+from ur_energy_model.model.drives import BusModel, CurrentErrors, DrivePowers, Drives, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.model.sessions import Session, SessionSpread, with_session_errors
+from ur_energy_model.model.sessions import Session, SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.typing import Array
 
@@ -286,12 +278,10 @@ class EnergyModel:
         The rest as for `predict`; the direction of Coulomb friction is that of `direction`, None
         derives it from the speed.
         """
-        load, friction, current = self._motion(link_torque, qd, qdd, temperature, direction)
-        if not std:
-            return self._drives.powers(current, qd, friction)
-        errors = self._current_errors(qd, qdd, load, current, temperature, direction)
-        powers = self._drives.powers(current, qd, friction, current_errors=errors)
-        return replace(powers, current_std=errors.std)
+        friction, current, errors = self._currents(
+            link_torque, qd, qdd, temperature, direction, std=std
+        )
+        return self._drives.powers(current, qd, friction, std=std, errors=errors)
 
     def currents_from_link_torque(
         self,
@@ -303,22 +293,29 @@ class EnergyModel:
         direction: Array | None = None,
     ) -> tuple[Array, Array]:
         """Currents and their standard deviations [samples, n], A, of `from_link_torque` alone."""
-        load, _, current = self._motion(link_torque, qd, qdd, temperature, direction)
-        return current, self._current_errors(qd, qdd, load, current, temperature, direction).std
+        _, current, errors = self._currents(link_torque, qd, qdd, temperature, direction, std=True)
+        assert errors is not None
+        return current, errors.std
 
-    def _motion(
+    def _currents(
         self,
         link_torque: Array,
         qd: Array,
         qdd: Array,
         temperature: Array | None,
         direction: Array | None,
-    ) -> tuple[Array, Array, Array]:
-        """Load (joint side) and friction (motor side), N m, and currents, A [samples, n] each."""
-        joints = self._arrays
-        load = link_torque + joints.reflected_inertia * qdd
-        friction = joints.friction.torque(qd, load, temperature, direction)
-        return load, friction, (load / joints.gear_ratio + friction) / joints.torque_constant
+        *,
+        std: bool,
+    ) -> tuple[Array, Array, CurrentErrors | None]:
+        """Friction, motor side, N m, and currents, A [samples, n] each, and their errors."""
+        drives = self._drives
+        load = link_torque + drives.reflected_inertia * qdd
+        friction = drives.friction.torque(qd, load, temperature, direction)
+        current = (load / drives.gear_ratio + friction) / drives.torque_constant
+        if not std:
+            return friction, current, None
+        errors = drives.current_errors(qd, qdd, load, current, temperature, direction)
+        return friction, current, errors
 
     def joint_power(
         self,
@@ -336,37 +333,18 @@ class EnergyModel:
         the model's current_delay). `standby` replaces the model's [W]; only EcBot's inductive term
         needs the rate dI/dt [samples, n], A/s. The rest as for `predict`.
         """
-        joints = self._arrays
-        friction = joints.friction.torque_within(qd, current * joints.torque_constant, temperature)
-        exact = None
-        if std:  # a measured current depends on no parameter
-            shared = np.zeros((*qd.shape, len(self._drives.bus.errors)))
-            exact = CurrentDeviations(
-                [np.zeros((len(qd), 0))] * self.dof, shared, np.zeros(self.dof)
-            )
-        return self._drives.powers(
-            current,
-            qd,
-            friction,
-            current_errors=exact,
-            standby=standby,
-            current_rate=current_rate,
+        drives = self._drives
+        torque = current * drives.torque_constant
+        friction = drives.friction.torque_within(qd, torque, temperature)
+        return drives.powers(
+            current, qd, friction, std=std, standby=standby, current_rate=current_rate
         )
 
     @property
     def presliding(self) -> Array:
         """Travel constant of each joint's friction [n], rad; 0 without presliding."""
-        return self._arrays.presliding
-
-    @cached_property
-    def _arrays(self) -> JointArrays:
-        return JointArrays.from_joints(self.joints)
+        return self._drives.presliding
 
     @cached_property
     def _drives(self) -> Drives:
-        errors = with_session_errors(self.bus.errors, self.session, self.dof)
-        return Drives(self._arrays, replace(self.bus, errors=errors))
-
-    @cached_property
-    def _current_errors(self) -> CurrentErrors:
-        return CurrentErrors(self.joints, self._arrays, self.session, self._drives.bus)
+        return Drives(self.joints, self.bus, self.session)

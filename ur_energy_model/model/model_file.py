@@ -1,25 +1,24 @@
 """Model files: an EnergyModel as YAML that people can read and edit.
 
 Each quantity has value, unit, standard deviation and source. Reading is strict: unknown keys,
-missing joints, NaN, wrong units and impossible values are refused with the line to correct. To add
-an optional key, read it in `load_model`.
+missing joints, NaN, wrong units and impossible values are refused with the line to correct. An
+optional key is written in `document` and read in `_model`, or in the functions of its section.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import yaml
 
 from ur_energy_model import ranges
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.model.document import JOINT_UNITS, KIND, SCHEMA, document
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import (
     LINK_PARAMETERS,
@@ -32,7 +31,6 @@ from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, F
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.ranges import VARIANCE
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import (
@@ -49,232 +47,29 @@ from ur_energy_model.yaml_reader import (
     with_suggestion,
 )
 
-# Readers of values with units, and of estimates: values with standard deviation and source.
-
+SCHEMA = 1
+KIND = "ur_energy_model"
 CHANCE = 5.0
 """Standard deviations by which a fitted value may have the wrong sign."""
-_ANY = 1e12
-"""More than a fit returns for an unidentifiable parameter."""
-_STD = Quantity("1", 0, 1e12)
+BUS_KINDS = ("physical", "ecbot", "catalogue")
+_DIGITS = 8
+"""Significant digits: more than any measurement has, and still readable."""
+_REMEDY = "correct the line or identify again with ur_energy identify"
+_HEADER = """\
+# Electro-mechanical model of a robot arm, made by ur_energy identify.
+# Inertia is joint side; torque constant, friction and motor constants are motor side.
+"""
 
-
-@dataclass
-class Estimates:
-    """Standard deviations and sources of fitted values by name, collected while they are read."""
-
-    std: dict[str, float] = field(default_factory=dict)
-    source: dict[str, str] = field(default_factory=dict)
-
-    def read(self, node: YamlTree, name: str, quantity: Quantity, *, free: bool = False) -> float:
-        """Value of a fitted quantity from a mapping of value, unit, std and perhaps source.
-
-        `name` is the key in `std` and `source`; `free`: the fit may have returned any sign.
-        """
-        with Record(node) as keys:
-            _check_unit(keys["unit"], quantity.unit)
-            self.std[name] = _STD(keys["std"])
-            if name != "standby":  # the source of the power model is that of all of it
-                self.source[name] = keys["source"].text()
-            quantity = _unbound(quantity) if free else quantity
-            value = keys["value"].number()
-            quantity.check(keys["value"], value, _lowest(quantity, self.std[name]))
-        return value
-
-
-def _lowest(quantity: Quantity, std: float) -> float:
-    """Lowest value that a fit may have returned: slightly negative by chance."""
-    return quantity.low if quantity.low != 0 else -CHANCE * std
-
-
-def _unbound(quantity: Quantity) -> Quantity:
-    """The quantity with the range of an unconstrained fit."""
-    return replace(quantity, low=-_ANY, high=_ANY, positive=False)
-
-
-def _with_unit(quantity: Quantity) -> Reader[float]:
-    """Reader of a value with its unit."""
-
-    def read(node: YamlTree) -> float:
-        with Record(node) as keys:
-            _check_unit(keys["unit"], quantity.unit)
-            return quantity(keys["value"])
-
-    return read
-
-
-def _each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
-    """Values of all joints [n] with one unit, each with this standard deviation."""
-    with Record(node) as keys:
-        keys.expect(joints)
-        _check_unit(keys["unit"], quantity.unit)
-        values = [keys[name].number() for name in joints]
-        for name, value in zip(joints, values, strict=True):
-            quantity.check(keys[name], value, _lowest(quantity, std))
-    return np.array(values)
-
-
-def _matrix(node: YamlTree, quantity: Quantity) -> Array:
-    """A matrix [3, 3]."""
-    return np.array([[quantity(entry) for entry in row.items(3)] for row in node.items(3)])
-
-
-def _check_unit(node: YamlTree, unit: str) -> None:
-    """Refuse another unit."""
-    given = node.written() if node.is_scalar else ""
-    if given != unit:
-        problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
-        raise node.refuse(problem)
-
-
-def _covariance(node: YamlTree, size: int) -> Array:
-    """A covariance matrix [size, size]."""
-    rows = node.items()
-    if len(rows) != size:
-        raise node.refuse(f"must be {size} rows of {size} numbers")
-    covariance = np.array([array(VARIANCE, size)(row) for row in rows])
-    if (
-        not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
-        or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
-    ):
-        raise node.refuse("is not a covariance matrix")
-    return covariance
-
-
-# Readers of a model file's sections about the whole arm: setup, bus, sessions and others.
-
-KINDS = ("physical", "ecbot", "catalogue")
-_SHARE = Quantity("1", 0, 1)
-_GAIN = Quantity("1", 0, 10, positive=True)
-_DRIVER_STD = Quantity("W/A", 0, 1e12)
-
-
-def _setup(node: YamlTree) -> tuple[Setup, str]:
-    """Mounting and payload, and their source."""
-    with Record(node) as keys:
-        source = keys["source"].text()
-        gravity = array(ranges.GRAVITY_ENTRY, 3)(keys["gravity"])
-        ranges.GRAVITY.check(keys["gravity"], float(np.linalg.norm(gravity)))
-        mass = ranges.PAYLOAD_MASS(keys["payload_mass"])
-        center = array(ranges.LENGTH, 3)(keys["payload_center_of_mass"])
-        inertia = _matrix(keys["payload_inertia"], ranges.INERTIA_ENTRY)
-        _check_symmetric(keys["payload_inertia"], inertia)
-        ranges.check_tensor(keys["payload_inertia"], inertia, mass)
-    return Setup(gravity, Payload(mass, center, inertia)), source
-
-
-def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
-    """The bus model.
-
-    Coefficients of EcBot may have any sign; those of the physical model may not.
-    """
-    with Record(node) as keys:
-        kind = choice(KINDS)(keys["kind"])
-        found = Estimates()
-        standby = found.read(keys["standby"], "standby", ranges.POWER)
-        if standby < 0:
-            raise keys["standby"].refuse("must not be negative")
-        found.std["driver"] = _with_unit(_DRIVER_STD)(keys["driver_std"])
-        loss, inductance = ranges.DRIVER_LOSS, ranges.INDUCTANCE
-        if kind == "ecbot":
-            loss, inductance = _unbound(loss), _unbound(inductance)
-        floor = _with_unit(ranges.POWER)(keys["floor"])
-        if floor > standby:
-            raise keys["floor"].refuse(f"{floor:g} W is above the standby power, {standby:g} W")
-        source = keys["source"].text()
-        spread = found.std["driver"] if source == "bus_power" else 0.0
-        with Record(keys["residual"]) as residual:
-            _check_unit(residual["unit"], "W")
-            rms = residual.read("value", ranges.POWER, float("nan"))
-        row = array(ranges.ERROR, 1 + 3 * len(joints))
-        return BusModel(
-            kind=kind,
-            standby=standby,
-            driver=_each(keys["driver"], joints, loss, spread),
-            inductance=_each(keys["inductance"], joints, inductance),
-            capacitor_energy=keys.read("storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0),
-            floor=floor,
-            std=found.std,
-            errors=np.array([row(item) for item in keys["errors"].items()]),
-            mode_power=_mode_power(keys["mode_power"]),
-            residual=rms,
-            source=source,
-            reason=keys["reason"].text(),
-        )
-
-
-def _mode_power(node: YamlTree) -> dict[str, float]:
-    """Power by robot mode [W]; a mode without a name has its code as key."""
-    known = tuple(ROBOT_MODES.values())
-    with Record(node) as keys:
-        _check_unit(keys["unit"], "W")
-        out = {name: ranges.MODE_POWER(child) for name, child in keys.remaining().items()}
-        for name in out:
-            if name not in known and not re.fullmatch("-?[0-9]{1,3}", name):
-                problem = f"no robot mode '{excerpt(name)}', known: {with_suggestion(name, known)}"
-                raise node.mapping()[name].refuse(problem)
-    return out
-
-
-def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
-    """Inertia tensors of the links that these joints move."""
-    with Record(node) as keys:
-        keys.expect(joints)
-        _check_unit(keys["unit"], "kg m^2")
-        source = keys["source"].text()
-        values, stds = [], []
-        for name in joints:
-            with Record(keys[name]) as link:
-                value = _matrix(link["value"], ranges.INERTIA_ENTRY)
-                _check_symmetric(link["value"], value)
-                if not is_possible(value):
-                    raise link["value"].refuse("is not the inertia tensor of a body")
-                values.append(value)
-                stds.append(_matrix(link["std"], ranges.DRIVE_INERTIA))
-    return LinkTensors(np.array(values), np.array(stds), source)
-
-
-def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
-    """The spread between sessions."""
-    with Record(node) as keys:
-        standby = _with_unit(ranges.POWER)(keys["standby_std"])
-        with Record(keys["friction_std"]) as friction:
-            friction.expect(joints)
-            spread = np.array([_SHARE(friction[name]) for name in joints])
-        return SessionSpread(standby, spread, integer(0, 10**6)(keys["count"]))
-
-
-def _check_symmetric(node: YamlTree, value: Array) -> None:
-    if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
-        raise node.refuse("is not symmetric, so it is not the inertia tensor of a body")
-
-
-def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:
-    with Record(node) as keys:
-        keys.expect((*joints, "covariance"))
-        _check_unit(keys["unit"], "kg, kg m, 1")
-        links, gains = [], []
-        for name in joints:
-            with Record(keys[name]) as joint:
-                links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
-                gains.append([_GAIN(joint["link_gain"]), _GAIN(joint["payload_gain"])])
-        covariance = _covariance(keys["covariance"], (LINK_PARAMETERS + 2) * len(joints))
-    link_gain, payload_gain = np.array(gains).T
-    return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
-
-
-# Reader of a joint in a model file: motor constants and friction.
-
-_QUANTITIES: dict[str, Quantity] = {
+_CONSTANTS: dict[str, Quantity] = {
     "gear_ratio": ranges.GEAR_RATIO,
     "reflected_inertia": ranges.REFLECTED_INERTIA,
     "torque_constant": ranges.TORQUE_CONSTANT,
     "winding_resistance": ranges.RESISTANCE,
     "back_emf_constant": ranges.BACK_EMF,
 }
-"""Unit and range of each key of JOINT_UNITS."""
-_FREE = ("winding_resistance", "back_emf_constant")
-_LARGEST_FRICTION = 1e5
-"""Of any friction parameter, in its own unit."""
+"""Unit and range of each constant of a joint other than friction."""
+_OF_POWER = ("winding_resistance", "back_emf_constant")
+"""Those that a fit to bus power determines, which may return any sign."""
 _SHAPES: dict[str, tuple[float, float, bool]] = {
     "smoothing": (0.0, 10.0, True),
     "stribeck_speed": (0.0, 10.0, True),
@@ -282,109 +77,15 @@ _SHAPES: dict[str, tuple[float, float, bool]] = {
     "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
 }
 """Lowest and highest value, and whether zero is impossible; for units see SHAPE_UNITS."""
+_LARGEST_FRICTION = 1e5
+"""Of any friction parameter, in its own unit."""
 _NOT_NEGATIVE = {"viscous", "coulomb", "coulomb_direct", "coulomb_reverse"}
 """Parameters that are not negative in laws without other parameters."""
-
-
-def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
-    """Constants of a joint; `free`: coefficients of power may have any sign (EcBot)."""
-    found = Estimates()
-    with Record(node) as keys:
-        values = {
-            key: found.read(keys[key], key, _QUANTITIES[key], free=free and key in _FREE)
-            for key in JOINT_UNITS
-        }
-        for key in _FREE:
-            # only a fit to bus power may be negative by chance
-            if values[key] < 0 and not free and found.source[key] != "bus_power":
-                raise keys[key].refuse(f"{values[key]:g} must not be negative")
-        friction, reason = _friction(keys["friction"], found)
-        covariance, size = keys["current_covariance"], 1 + len(friction.law.parameters)
-        return JointModel(
-            name=name,
-            **values,
-            friction=friction,
-            std=found.std,
-            source=found.source,
-            current_covariance=(
-                _covariance(covariance, size) if covariance.items() else np.zeros((0, 0))
-            ),
-            current_residual=_with_unit(ranges.CURRENT)(keys["current_residual"]),
-            friction_reason=reason,
-        )
-
-
-def _friction(node: YamlTree, found: Estimates) -> tuple[Friction, str]:
-    with Record(node) as keys:
-        law = LAWS[choice(LAWS)(keys["law"])]
-        parameters, shape = {}, {}
-        lowest = 0.0 if set(law.parameters) <= _NOT_NEGATIVE else -_LARGEST_FRICTION
-        with Record(keys["parameters"]) as part:
-            part.expect(law.parameters)
-            for name in law.parameters:
-                quantity = Quantity(PARAMETER_UNITS[name], lowest, _LARGEST_FRICTION)
-                parameters[name] = found.read(part[name], name, quantity)
-        with Record(keys["shape"]) as part:
-            part.expect(law.shape)
-            for name in law.shape:
-                low, high, positive = _SHAPES[name]
-                quantity = Quantity(SHAPE_UNITS[name], low, high, positive)
-                shape[name] = _with_unit(quantity)(part[name])
-        model = keys.read("temperature_model", ranges.temperature_model, None)
-        friction = Friction(
-            law,
-            parameters,
-            shape,
-            None if model is None else (model[0], model[1], model[2], model[3]),
-            keys.read("temperature_range", _temperature_range, None),
-            keys.read("presliding", _with_unit(ranges.TRAVEL), 0.0),
-        )
-        return friction, keys["reason"].text()
-
-
-def _temperature_range(node: YamlTree) -> tuple[float, float]:
-    with Record(node) as keys:
-        _check_unit(keys["unit"], "degC")
-        lowest, highest = ranges.TEMPERATURE(keys["lowest"]), ranges.TEMPERATURE(keys["highest"])
-        if lowest > highest:
-            raise node.refuse("lowest is above highest")
-    return lowest, highest
-
-
-_REMEDY = "correct the line or identify again with ur_energy identify"
-_HEADER = """\
-# Electro-mechanical model of a robot arm, made by ur_energy identify.
-# Inertia is joint side; torque constant, friction and motor constants are motor side.
-"""
-
-
-def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
-    """Content of the model file, behind comment lines."""
-    return header + yaml.safe_dump(
-        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
-    )
-
-
-def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
-    """Write a model file atomically, after checking that it can be read again.
-
-    Raises:
-        ModelFileError: the path cannot be written, or the model has impossible values.
-    """
-    content = model_text(model, header=header)
-    with TemporaryDirectory() as folder:
-        trial = Path(folder) / "model.yaml"
-        trial.write_text(content, encoding="utf-8")
-        try:
-            load_model(trial)
-        except ModelFileError as error:
-            raise ModelFileError(
-                path,
-                f"would not be a valid model file ({error.problem})",
-                "identify from a recording with more motion of every joint",
-                field=error.field,
-            ) from None
-    write_text(path, content, ModelFileError)
+_ANY = 1e12
+"""More than a fit returns for an unidentifiable parameter."""
+_STD, _DRIVER_STD = Quantity("1", 0, _ANY), Quantity("W/A", 0, _ANY)
+_SHARE, _GAIN = Quantity("1", 0, 1), Quantity("1", 0, 10, positive=True)
+_CALIBRATION_UNIT = "kg, kg m, 1"
 
 
 def load_model(path: str | Path) -> EnergyModel:
@@ -405,6 +106,140 @@ def model_from_document(content: dict[str, Any], source: str) -> EnergyModel:
     return _model(YamlTree.from_content(content, Origin(Path(source), ModelFileError, _REMEDY)))
 
 
+def model_text(model: EnergyModel, *, header: str = _HEADER) -> str:
+    """Content of the model file, behind comment lines."""
+    return header + yaml.safe_dump(
+        document(model), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    )
+
+
+def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -> None:
+    """Write a model file atomically, after checking that it can be read again.
+
+    Raises:
+        ModelFileError: the path cannot be written, or the model has impossible values.
+    """
+    try:
+        model_from_document(document(model), str(path))
+    except ModelFileError as error:
+        raise ModelFileError(
+            path,
+            f"would not be a valid model file ({error.problem})",
+            "identify from a recording with more motion of every joint",
+            field=error.field,
+        ) from None
+    write_text(path, model_text(model, header=header), ModelFileError)
+
+
+# The content of a model file.
+
+
+def document(model: EnergyModel) -> dict[str, Any]:
+    """The content of the model file as YAML data."""
+    setup, payload, bus, sessions = model.setup, model.setup.payload, model.bus, model.sessions
+    tensors, calibration = model.link_tensors, model.payload_calibration
+
+    def of_joints(values: Any) -> dict[str, Any]:
+        return dict(zip((joint.name for joint in model.joints), values, strict=True))
+
+    content: dict[str, Any] = {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "robot": model.robot,
+        "setup": {
+            "source": model.setup_source,
+            "gravity": setup.gravity,
+            "payload_mass": float(payload.mass),
+            "payload_center_of_mass": payload.center_of_mass,
+            "payload_inertia": payload.inertia,
+        },
+        "joints": of_joints(map(_joint_document, model.joints)),
+        "current_delay": _value(model.current_delay, "s"),
+    }
+    if tensors is not None:  # else those of the robot file are used
+        links = [{"value": v, "std": s} for v, s in zip(tensors.values, tensors.std, strict=True)]
+        unit = {"unit": ranges.INERTIA_ENTRY.unit, "source": tensors.source}
+        content["link_tensors"] = {**unit, **of_joints(links)}
+    if calibration is not None:
+        gains = calibration.links, calibration.link_gain, calibration.payload_gain
+        rows = [
+            {"link": link, "link_gain": gain, "payload_gain": scale}
+            for link, gain, scale in zip(*gains, strict=True)
+        ]
+        content["payload_calibration"] = {
+            "unit": _CALIBRATION_UNIT,
+            **of_joints(rows),
+            "covariance": calibration.covariance,
+        }
+    content |= {
+        "bus": {
+            "kind": bus.kind,
+            "source": bus.source,
+            "reason": bus.reason,
+            "standby": _value(bus.standby, "W", std=bus.std.get("standby", 0.0)),
+            "driver_std": _value(bus.std.get("driver", 0.0), "W/A"),
+            "driver": {"unit": "W/A", **of_joints(bus.driver)},
+            "inductance": {"unit": "H", **of_joints(bus.inductance)},
+            "storage": _value(bus.capacitor_energy, "J"),
+            "floor": _value(bus.floor, "W"),
+            "residual": _value(bus.residual, "W"),
+            "errors": bus.errors,
+            "mode_power": {"unit": "W", **{k: float(v) for k, v in bus.mode_power.items()}},
+        },
+        "sessions": {
+            "standby_std": _value(sessions.standby, "W"),
+            "friction_std": of_joints(sessions.friction_of(model.dof)),
+            "count": sessions.count,
+        },
+        "fit": model.fit,
+        "validation": model.validation,
+        "provenance": model.provenance,
+    }
+    return dict(plain(content, digits=_DIGITS))
+
+
+def _joint_document(joint: JointModel) -> dict[str, Any]:
+    friction = joint.friction
+
+    def fitted(name: str, value: float, unit: str) -> dict[str, Any]:
+        std, source = float(joint.std.get(name, 0.0)), joint.source.get(name, "given")
+        return _value(value, unit, std=std, source=source)
+
+    of_friction: dict[str, Any] = {
+        "law": friction.law.name,
+        "reason": joint.friction_reason,
+        "shape": {
+            name: _value(value, SHAPE_UNITS[name]) for name, value in friction.all_shape.items()
+        },
+        "parameters": {
+            name: fitted(name, friction.parameters[name], PARAMETER_UNITS[name])
+            for name in friction.law.parameters
+        },
+    }
+    if friction.presliding:
+        of_friction["presliding"] = _value(friction.presliding, "rad")
+    if friction.temperature_range is not None:
+        low, high = map(float, friction.temperature_range)
+        of_friction["temperature_range"] = {"lowest": low, "highest": high, "unit": "degC"}
+    if friction.temperature_model is not None:
+        of_friction["temperature_model"] = friction.temperature_model
+    return {
+        **{
+            name: fitted(name, getattr(joint, name), each.unit) for name, each in _CONSTANTS.items()
+        },
+        "friction": of_friction,
+        "current_residual": _value(joint.current_residual, "A"),
+        "current_covariance": joint.current_covariance,
+    }
+
+
+def _value(value: float, unit: str, **more: Any) -> dict[str, Any]:
+    return {"value": float(value), "unit": unit, **more}
+
+
+# Reading it, section by section.
+
+
 def _model(root: YamlTree) -> EnergyModel:
     kind = root.mapping().get("kind")
     if kind is None or kind.plain() != KIND:
@@ -417,14 +252,20 @@ def _model(root: YamlTree) -> EnergyModel:
         joints = keys["joints"].mapping()
         if not joints:
             raise keys["joints"].refuse("has no joints")
-        names = _in_order(tuple(joints), robot)
+        # Joints are in the order of the arm, whatever the order in the file, as of sorted keys;
+        # that of the file stays where the arm is not known, or has other joints.
+        names = tuple(joints)
+        try:
+            of_arm = load_robot(robot).joint_names
+        except RobotFileError:
+            of_arm = names
+        names = of_arm if sorted(of_arm) == sorted(names) else names
         bus = _bus(keys["bus"], names)
-        free = bus.kind == "ecbot"
         return EnergyModel(
             robot=robot,
             setup=setup,
             setup_source=source,
-            joints=tuple(_joint(name, joints[name], free=free) for name in names),
+            joints=tuple(_joint(name, joints[name], free=bus.kind == "ecbot") for name in names),
             bus=bus,
             fit=tuple(_metrics(node) for node in keys["fit"].items()),
             validation=tuple(_metrics(node) for node in keys["validation"].items()),
@@ -438,18 +279,243 @@ def _model(root: YamlTree) -> EnergyModel:
         )
 
 
-def _in_order(names: tuple[str, ...], robot: str) -> tuple[str, ...]:
-    """Names of joints in the order of the arm, whatever the order in the file, as of sorted keys.
-
-    That order stays where the arm is not known, or has other joints.
-    """
-    try:
-        known = load_robot(robot).joint_names
-    except RobotFileError:
-        return names
-    return tuple(known) if sorted(known) == sorted(names) else names
-
-
 def _metrics(node: YamlTree) -> dict[str, object]:
     """A mapping with any keys."""
     return {name: child.plain() for name, child in node.mapping().items()}
+
+
+def _setup(node: YamlTree) -> tuple[Setup, str]:
+    """Mounting and payload, and their source."""
+    with Record(node) as keys:
+        source = keys["source"].text()
+        gravity = array(ranges.GRAVITY_ENTRY, 3)(keys["gravity"])
+        ranges.GRAVITY.check(keys["gravity"], float(np.linalg.norm(gravity)))
+        mass = ranges.PAYLOAD_MASS(keys["payload_mass"])
+        center = array(ranges.LENGTH, 3)(keys["payload_center_of_mass"])
+        inertia = _tensor(keys["payload_inertia"])
+        ranges.check_tensor(keys["payload_inertia"], inertia, mass)
+    return Setup(gravity, Payload(mass, center, inertia)), source
+
+
+def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
+    """Constants of a joint; `free`: coefficients of power may have any sign (EcBot)."""
+    std, source = dict[str, float](), dict[str, str]()
+
+    def fitted(keys: Record, name: str, quantity: Quantity) -> float:
+        value, std[name] = _estimate(keys[name], quantity, source, name)
+        return value
+
+    with Record(node) as keys:
+        values = {
+            key: fitted(keys, key, _unbound(quantity) if free and key in _OF_POWER else quantity)
+            for key, quantity in _CONSTANTS.items()
+        }
+        for key in _OF_POWER:
+            # only a fit to bus power may be negative by chance
+            if values[key] < 0 and not free and source[key] != "bus_power":
+                raise keys[key].refuse(f"{values[key]:g} must not be negative")
+        with Record(keys["friction"]) as part:
+            law = LAWS[choice(LAWS)(part["law"])]
+            lowest = 0.0 if set(law.parameters) <= _NOT_NEGATIVE else -_LARGEST_FRICTION
+            with Record(part["parameters"], law.parameters) as of_law:
+                parameters = {
+                    each: fitted(
+                        of_law, each, Quantity(PARAMETER_UNITS[each], lowest, _LARGEST_FRICTION)
+                    )
+                    for each in law.parameters
+                }
+            with Record(part["shape"], law.shape) as of_law:
+                shape = {
+                    each: _with_unit(Quantity(SHAPE_UNITS[each], *_SHAPES[each]))(of_law[each])
+                    for each in law.shape
+                }
+            model = part.read("temperature_model", ranges.temperature_model, None)
+            friction = Friction(
+                law,
+                parameters,
+                shape,
+                None if model is None else (model[0], model[1], model[2], model[3]),
+                part.read("temperature_range", _temperature_range, None),
+                part.read("presliding", _with_unit(ranges.TRAVEL), 0.0),
+            )
+            reason = part["reason"].text()
+        covariance = np.zeros((0, 0))
+        if keys["current_covariance"].items():
+            covariance = _covariance(keys["current_covariance"], 1 + len(parameters))
+        residual = _with_unit(ranges.CURRENT)(keys["current_residual"])
+    return JointModel(
+        name=name,
+        **values,
+        friction=friction,
+        std=std,
+        source=source,
+        current_covariance=covariance,
+        current_residual=residual,
+        friction_reason=reason,
+    )
+
+
+def _temperature_range(node: YamlTree) -> tuple[float, float]:
+    with _record(node, "degC") as keys:
+        lowest, highest = ranges.TEMPERATURE(keys["lowest"]), ranges.TEMPERATURE(keys["highest"])
+        if lowest > highest:
+            raise node.refuse("lowest is above highest")
+    return lowest, highest
+
+
+def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
+    """The bus model; coefficients of EcBot may have any sign, those of the physical model not."""
+    with Record(node) as keys:
+        kind = choice(BUS_KINDS)(keys["kind"])
+        standby, standby_std = _estimate(keys["standby"], ranges.POWER)
+        if standby < 0:
+            raise keys["standby"].refuse("must not be negative")
+        driver_std = _with_unit(_DRIVER_STD)(keys["driver_std"])
+        loss, inductance = ranges.DRIVER_LOSS, ranges.INDUCTANCE
+        if kind == "ecbot":
+            loss, inductance = _unbound(loss), _unbound(inductance)
+        floor = _with_unit(ranges.POWER)(keys["floor"])
+        if floor > standby:
+            raise keys["floor"].refuse(f"{floor:g} W is above the standby power, {standby:g} W")
+        source = keys["source"].text()
+        spread = driver_std if source == "bus_power" else 0.0
+        with _record(keys["residual"], "W") as residual:
+            rms = residual.read("value", ranges.POWER, float("nan"))
+        row = array(ranges.ERROR, 1 + 3 * len(joints))
+        return BusModel(
+            kind=kind,
+            standby=standby,
+            driver=_each(keys["driver"], joints, loss, spread),
+            inductance=_each(keys["inductance"], joints, inductance),
+            capacitor_energy=keys.read("storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0),
+            floor=floor,
+            std={"standby": standby_std, "driver": driver_std},
+            errors=np.array([row(item) for item in keys["errors"].items()]),
+            mode_power=_mode_power(keys["mode_power"]),
+            residual=rms,
+            source=source,
+            reason=keys["reason"].text(),
+        )
+
+
+def _mode_power(node: YamlTree) -> dict[str, float]:
+    """Power by robot mode [W]; a mode without a name has its code as key."""
+    known = tuple(ROBOT_MODES.values())
+    with _record(node, "W") as keys:
+        powers = keys.remaining()
+        for name, child in powers.items():
+            if name not in known and not re.fullmatch("-?[0-9]{1,3}", name):
+                problem = f"no robot mode '{excerpt(name)}', known: {with_suggestion(name, known)}"
+                raise child.refuse(problem)
+        return {name: ranges.MODE_POWER(child) for name, child in powers.items()}
+
+
+def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:
+    """Inertia tensors of the links that these joints move."""
+    with _record(node, ranges.INERTIA_ENTRY.unit, joints) as keys:
+        source = keys["source"].text()
+        values, stds = [], []
+        for name in joints:
+            with Record(keys[name]) as link:
+                values.append(_tensor(link["value"]))
+                if not is_possible(values[-1]):
+                    raise link["value"].refuse("is not the inertia tensor of a body")
+                stds.append(array(ranges.DRIVE_INERTIA, 3, 3)(link["std"]))
+        return LinkTensors(np.array(values), np.array(stds), source)
+
+
+def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
+    with Record(node) as keys:
+        standby = _with_unit(ranges.POWER)(keys["standby_std"])
+        with Record(keys["friction_std"], joints) as friction:
+            spread = np.array([_SHARE(friction[name]) for name in joints])
+        return SessionSpread(standby, spread, integer(0, 10**6)(keys["count"]))
+
+
+def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:
+    with _record(node, _CALIBRATION_UNIT, (*joints, "covariance")) as keys:
+        links, gains = [], []
+        for name in joints:
+            with Record(keys[name]) as joint:
+                links.append(array(ranges.VARIANCE, LINK_PARAMETERS)(joint["link"]))
+                gains.append([_GAIN(joint["link_gain"]), _GAIN(joint["payload_gain"])])
+        covariance = _covariance(keys["covariance"], (LINK_PARAMETERS + 2) * len(joints))
+        link_gain, payload_gain = np.array(gains).T
+        return PayloadCalibration(np.array(links), link_gain, payload_gain, covariance)
+
+
+# Values with units, and estimates: values with standard deviation and source.
+
+
+def _record(node: YamlTree, unit: str, names: tuple[str, ...] = ()) -> Record:
+    """A mapping with a unit, and with keys of these names; another unit is refused."""
+    keys = Record(node, names)
+    given = keys["unit"].written() if keys["unit"].is_scalar else ""
+    if given != unit:
+        problem = f"unit '{excerpt(given)}' must be '{unit}'" if given else f"needs unit '{unit}'"
+        raise keys["unit"].refuse(problem)
+    return keys
+
+
+def _with_unit(quantity: Quantity) -> Reader[float]:
+    """Reader of a value with its unit."""
+
+    def read(node: YamlTree) -> float:
+        with _record(node, quantity.unit) as keys:
+            return quantity(keys["value"])
+
+    return read
+
+
+def _estimate(
+    node: YamlTree, quantity: Quantity, source: dict[str, str] | None = None, name: str = ""
+) -> tuple[float, float]:
+    """A fitted value and its standard deviation; its source is put into `source`, if given."""
+    with _record(node, quantity.unit) as keys:
+        std = _STD(keys["std"])
+        if source is not None:
+            source[name] = keys["source"].text()
+        value = keys["value"].number()
+        quantity.check(keys["value"], value, _lowest(quantity, std))
+    return value, std
+
+
+def _lowest(quantity: Quantity, std: float) -> float:
+    """Lowest value that a fit may have returned: slightly negative by chance."""
+    return quantity.low if quantity.low != 0 else -CHANCE * std
+
+
+def _unbound(quantity: Quantity) -> Quantity:
+    """The quantity with the range of an unconstrained fit."""
+    return replace(quantity, low=-_ANY, high=_ANY, positive=False)
+
+
+def _each(node: YamlTree, joints: tuple[str, ...], quantity: Quantity, std: float = 0.0) -> Array:
+    """Values of all joints [n] with one unit, each with this standard deviation."""
+    with _record(node, quantity.unit, joints) as keys:
+        values = [keys[name].number() for name in joints]
+        for name, value in zip(joints, values, strict=True):
+            quantity.check(keys[name], value, _lowest(quantity, std))
+    return np.array(values)
+
+
+def _tensor(node: YamlTree) -> Array:
+    """A symmetric tensor [3, 3]."""
+    value = array(ranges.INERTIA_ENTRY, 3, 3)(node)
+    if not np.allclose(value, value.T, rtol=1e-6, atol=0.0):
+        raise node.refuse("is not symmetric, so it is not the inertia tensor of a body")
+    return value
+
+
+def _covariance(node: YamlTree, size: int) -> Array:
+    """A covariance matrix [size, size]."""
+    rows = node.items()
+    if len(rows) != size:
+        raise node.refuse(f"must be {size} rows of {size} numbers")
+    covariance = np.array([array(ranges.VARIANCE, size)(row) for row in rows])
+    if (
+        not np.allclose(covariance, covariance.T, rtol=1e-6, atol=0.0)
+        or np.linalg.eigvalsh(covariance)[0] < -1e-6 * np.abs(covariance).max()
+    ):
+        raise node.refuse("is not a covariance matrix")
+    return covariance

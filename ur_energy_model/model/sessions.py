@@ -134,45 +134,13 @@ def scaled_parameters(names: Sequence[str]) -> Mask:
     return np.array([name not in (LOAD, LOAD_ASYMMETRY) for name in names])
 
 
-def with_session_errors(errors: Array, session: Session, n: int) -> Array:
-    """Independent errors of the bus model [k + 2, 1 + 3 n] with those of the session.
+def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, Array]:
+    """Friction of an unloaded joint over speed [k], rad/s, with standard deviations, joint side.
 
-    The last two are its standby power, and the friction that all joints have in common, which
-    changes the currents only (`CurrentErrors`). Standby power measured in the session no longer
-    depends on the identification's errors [k, 1 + 3 n], standby first, or empty.
+    "torque", and its deviations "std_this_session" in the fitted sessions, by current_covariance,
+    and "std" in another session, in which friction has the relative deviation `spread` [k], N m.
     """
-    own = np.zeros((2, 1 + 3 * n))
-    own[0, 0] = session.standby_std
-    errors = errors.copy() if errors.size else np.zeros((0, 1 + 3 * n))
-    if session.still_seconds > 0:
-        errors[:, 0] = 0.0
-    return np.concatenate([errors, own])
-
-
-# FrictionCurve: friction over speed with its standard deviation.
-
-
-@dataclass(frozen=True)
-class FrictionCurve:
-    """Friction of one unloaded joint, joint side: speed [k], rad/s, and torque [k], N m.
-
-    Standard deviations are those in the fitted sessions and in another session [k], N m.
-    """
-
-    speed: Array
-    torque: Array
-    std_this_session: Array
-    std: Array
-
-
-def friction_curve(joint: JointModel, spread: float, speed: Array) -> FrictionCurve:
-    """Friction of a joint over joint-side speed [k], rad/s, without load.
-
-    Its current_covariance gives the deviation in the fitted sessions, `spread` the relative
-    standard deviation of friction in another session.
-    """
-    ratio = np.array([joint.gear_ratio])
-    bank = FrictionBank([joint.friction], ratio)
+    bank = FrictionBank([joint.friction], np.array([joint.gear_ratio]))
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
     values = joint.friction.values
     torque = terms @ values
@@ -180,9 +148,5 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> FrictionCu
     slopes = joint.torque_constant * np.column_stack([-torque, terms])
     own = np.linalg.norm(slopes @ joint.current_root, axis=1)
     varying = terms @ np.where(scaled_parameters(joint.friction.law.parameters), values, 0.0)
-    return FrictionCurve(
-        speed=speed,
-        torque=joint.gear_ratio * torque,
-        std_this_session=joint.gear_ratio * own,
-        std=joint.gear_ratio * np.hypot(own, spread * varying),
-    )
+    motor_side = {"torque": torque, "std_this_session": own, "std": np.hypot(own, spread * varying)}
+    return {"speed": speed} | {name: joint.gear_ratio * each for name, each in motor_side.items()}
