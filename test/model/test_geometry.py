@@ -29,7 +29,6 @@ def test_array_wise_distances_agree_with_coal(arm):
     for k in range(len(q)):
         judged = geometry.clearance(q[k : k + 1])
         assert judged.distance == pytest.approx(ours[k].min(), abs=1e-6)
-        assert set(judged.pair) == set(geometry.pair_names[int(ours[k].argmin())])
 
 
 def test_gradient_of_distances(geometry):

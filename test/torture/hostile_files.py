@@ -19,7 +19,7 @@ import zstandard
 from test.model.made_up import with_tensors
 from test.telemetry.bag.bag_files import chunk_record, record, text
 from ur_energy_model.files import config_file
-from ur_energy_model.model.geometry import read_capsules
+from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, Channel, Op, Schema, pack
@@ -31,7 +31,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "seven": load_robot,
     "model": load_model,
     "trajectory": load_trajectory,
-    "geometry": lambda path: read_capsules(path, "ur5e"),
+    "geometry": lambda path: load_capsules("ur5e", path),
 }
 """Of the YAML files that people edit."""
 SHIPPED = {

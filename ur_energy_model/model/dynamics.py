@@ -10,13 +10,14 @@ about the frame origin, in pinocchio's order (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, I
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import mul
 
 import numpy as np
 import pinocchio as pin
 
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup, entries_of, tensor_of
+from ur_energy_model.model.robots import RobotDescription, link_transforms
+from ur_energy_model.model.setup import Setup, entries_of, point_tensor, tensor_of
 from ur_energy_model.typing import Array
 
 
@@ -92,15 +93,14 @@ class ArmDynamics:
     def payload_regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Torque regressor of a body on the flange [samples, n, 10], flange axes and origin."""
         out = np.empty((len(q), self.dof, 10))
-        model, data = self.model, self.data
-        for i in range(len(q)):
-            out[i] = pin.computeJointTorqueRegressor(model, data, q[i], qd[i], qdd[i])[:, -10:]
+        for i, motion in enumerate(zip(q, qd, qdd, strict=True)):
+            out[i] = pin.computeJointTorqueRegressor(self.model, self.data, *motion)[:, -10:]
         return out @ self._to_joint_axes[-1]
 
     @cached_property
     def _to_joint_axes(self) -> tuple[Array, ...]:
         """Per moving body, the map of its parameters from link to joint axes [10, 10]."""
-        return tuple(parameter_transform(frame) for frame in self._link_frames)
+        return tuple(_parameter_transform(frame) for frame in self._link_frames)
 
     def gravity_regressor(self, q: Array) -> Array:
         """G [samples, n, 3] with G @ gravity = joint torques at rest, payload included."""
@@ -172,23 +172,22 @@ class ArmDynamics:
         return out
 
 
-def parameter_transform(frame: pin.SE3) -> Array:
+def _parameter_transform(frame: pin.SE3) -> Array:
     """T [10, 10] with parameters in the parent axes = T @ parameters in the axes of `frame`.
 
     A change of frame maps rigid-body parameters linearly; column k is the map of unit parameter k.
     """
     rotation, offset = frame.rotation, frame.translation
-    out = np.empty((10, 10))
-    for k, unit in enumerate(np.eye(10)):
-        mass, first = unit[0], rotation @ unit[1:4]
-        tensor = rotation @ tensor_of(unit[4:]) @ rotation.T
+    columns = []
+    for mass, *rest in np.eye(10):
+        first = rotation @ rest[:3]
         # Parallel axes about the new origin, linear in (m, mc, I) with the old origin at offset.
         cross = np.outer(offset, first) + np.outer(first, offset)
-        shift = 2 * (offset @ first) * np.eye(3) - cross
-        own = mass * ((offset @ offset) * np.eye(3) - np.outer(offset, offset))
-        total = tensor + shift + own
-        out[:, k] = np.concatenate([[mass], first + mass * offset, entries_of(total)])
-    return out
+        tensor = rotation @ tensor_of(np.array(rest[3:])) @ rotation.T
+        tensor += 2 * (offset @ first) * np.eye(3) - cross + point_tensor(mass, offset)
+        columns.append([mass, *(first + mass * offset), *entries_of(tensor)])
+    transform: Array = np.array(columns).T
+    return transform
 
 
 def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
@@ -197,17 +196,11 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
     model.name = robot.name
     parent, placement = 0, pin.SE3.Identity()
     frames: list[pin.SE3] = []
-    moving = 0
     for link in range(len(robot.d)):
-        along = _translate(0.0, 0.0, robot.d[link])
-        across = _translate(robot.a[link], 0.0, 0.0) * _rotate("x", robot.alpha[link])
-        offset = _rotate("z", robot.theta[link])
-        if robot.convention == "standard":
-            before, after = pin.SE3.Identity(), offset * along * across
-        elif robot.convention == "modified":
-            before, after = across, offset * along
-        else:
-            before, after = pin.SE3(robot.origin[link]), pin.SE3.Identity()
+        before, after = (
+            reduce(mul, map(pin.SE3, each), pin.SE3.Identity())
+            for each in link_transforms(robot, link)
+        )
         placement = placement * before
         inertia = pin.Inertia(robot.mass[link], robot.center_of_mass[link], robot.inertia[link])
         if robot.fixed[link]:
@@ -216,18 +209,9 @@ def _build(robot: RobotDescription) -> tuple[pin.Model, list[pin.SE3]]:
                 model.appendBodyToJoint(parent, inertia, placement)
                 frames[-1] = placement
             continue
-        name = robot.joint_names[moving]
+        name = robot.joint_names[len(frames)]
         parent = model.addJoint(parent, pin.JointModelRZ(), placement, name)
         model.appendBodyToJoint(parent, inertia, after)
         frames.append(after)
         placement = after
-        moving += 1
     return model, frames
-
-
-def _translate(x: float, y: float, z: float) -> pin.SE3:
-    return pin.SE3(np.eye(3), np.array([x, y, z]))
-
-
-def _rotate(axis: str, angle: float) -> pin.SE3:
-    return pin.SE3(pin.utils.rotate(axis, angle), np.zeros(3))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import coal
 import numpy as np
@@ -35,16 +34,6 @@ from ur_energy_model.yaml_reader import (
 )
 
 # Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
-
-SCHEMA = 1
-_CAPSULE = mapping_of(
-    {
-        "link": integer(0, 100),
-        "from": array(LENGTH, 3),
-        "to": array(LENGTH, 3),
-        "radius": Quantity("m", 0, 2, positive=True),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -82,41 +71,44 @@ TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
 """The plane of the base flange; a pedestal is a table with a negative offset."""
 
 
-def load_capsules(robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of an arm that comes with the package, and the pairs of links not to check.
+SCHEMA = 1
+_CAPSULE = mapping_of(
+    {
+        "link": integer(0, 100),
+        "from": array(LENGTH, 3),
+        "to": array(LENGTH, 3),
+        "radius": Quantity("m", 0, 2, positive=True),
+    }
+)
+
+
+def load_capsules(
+    robot: str, path: Path | None = None
+) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
+    """Capsules of an arm, and the pairs of links not to check; from the package's file by default.
 
     Raises:
-        RobotFileError: the arm has no geometry file, or the file is damaged.
+        RobotFileError: the arm has no geometry file, or the file is damaged (names the line).
     """
-    path = config_file("geometry", f"{robot}.yaml")
-    if not path.is_file() or path.parent != config_file("geometry"):
-        raise RobotFileError(
-            path,
-            "this arm has no capsule geometry",
-            "write one like config/geometry/ur5e.yaml",
-        )
-    return read_capsules(path, robot)
-
-
-def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozenset[tuple[int, int]]]:
-    """Capsules of a geometry file, and the pairs of links not to check.
-
-    Args:
-        path: of the file.
-        robot: name of the arm that the file must describe.
-
-    Raises:
-        RobotFileError: the file is damaged; names the line.
-    """
+    if path is None:
+        path = config_file("geometry", f"{robot}.yaml")
+        if not path.is_file() or path.parent != config_file("geometry"):
+            raise RobotFileError(
+                path,
+                "this arm has no capsule geometry",
+                "write one like config/geometry/ur5e.yaml",
+            )
     root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)
         name = keys["robot"]
         if name.text() != robot:
             raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
-        capsules = tuple(_capsule(**entry) for entry in list_of(_CAPSULE)(keys["capsules"]))
-        last = max(capsule.link for capsule in capsules)
-        pair = list_of(integer(0, last), 2)
+        capsules = tuple(
+            Capsule(each["link"], each["from"], each["to"], each["radius"])
+            for each in list_of(_CAPSULE)(keys["capsules"])
+        )
+        pair = list_of(integer(0, max(capsule.link for capsule in capsules)), 2)
         ignored = set()
         for item in keys["never_touching"].items():
             low, high = sorted(pair(item))
@@ -124,10 +116,6 @@ def read_capsules(path: Path, robot: str) -> tuple[tuple[Capsule, ...], frozense
                 raise item.refuse("must name two links")
             ignored.add((low, high))
     return capsules, frozenset(ignored)
-
-
-def _capsule(link: int, radius: float, **ends: Array) -> Capsule:
-    return Capsule(link, ends["from"], ends["to"], radius)
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
@@ -176,47 +164,36 @@ class ArmGeometry:
         self.robot, self.tool, self.walls = robot, tuple(tool), tuple(walls)
         self.capsules = (*capsules, *tool)
         self._dynamics = ArmDynamics(robot)
-        link = np.array([capsule.link for capsule in self.capsules])
-        self._link = link
+        self._link = link = np.array([capsule.link for capsule in self.capsules])
         self._pairs = np.array(
             [
                 (i, j)
                 for i, j in combinations(range(len(link)), 2)
-                if link[i] != link[j]
-                and (min(link[i], link[j]), max(link[i], link[j])) not in ignored
+                if link[i] != link[j] and tuple(sorted((link[i], link[j]))) not in ignored
             ]
         )
         self._free = np.flatnonzero(link >= FIRST_FREE_LINK)
         self._radius = np.array([capsule.radius for capsule in self.capsules])
         self._ends = np.array([[capsule.start, capsule.end] for capsule in self.capsules])
-        self._shapes, self._halfspaces = self._coal_shapes()
-
-    @property
-    def pair_names(self) -> list[tuple[str, str]]:
-        """Names of the two bodies of every checked pair, in the order of `distances`."""
-        between = [(_link_name(self._link[i]), _link_name(self._link[j])) for i, j in self._pairs]
-        return between + [
-            (_link_name(self._link[i]), wall.name) for wall in self.walls for i in self._free
-        ]
 
     def distances(self, q: Array) -> Array:
         """Distance of every checked pair [samples, pairs], m, at positions q [samples, n], rad."""
         ends, _, _ = self._place(q)
-        _, _, length = self._nearest(ends)
-        first, second = self._pairs.T
+        _, _, distance = self._nearest(ends)
         walls = [self._wall_heights(wall, ends)[0] for wall in self.walls]
-        return np.concatenate([length - self._radius[first] - self._radius[second], *walls], axis=1)
+        return np.concatenate([distance, *walls], axis=1)
 
     def gradients(self, q: Array) -> tuple[Array, Array]:
         """`distances` and their gradients with respect to the joints [samples, pairs, n], m/rad."""
         ends, axes, origins = self._place(q)
-        first, second = self._pairs.T
-        near_a, near_b, length = self._nearest(ends)
-        normal = (near_a - near_b) / np.maximum(length, 1e-12)[..., None]
-        distance = [length - self._radius[first] - self._radius[second]]
+        first, second = self._link[self._pairs].T
+        near_a, near_b, of_pairs = self._nearest(ends)
+        normal = near_a - near_b
+        normal /= np.maximum(np.linalg.norm(normal, axis=-1), 1e-12)[..., None]
+        distance = [of_pairs]
         gradient = [
-            _point_speeds(near_a, self._link[first], normal, axes, origins)
-            - _point_speeds(near_b, self._link[second], normal, axes, origins)
+            _point_speeds(near_a, first, normal, axes, origins)
+            - _point_speeds(near_b, second, normal, axes, origins)
         ]
         for wall in self.walls:
             height, near = self._wall_heights(wall, ends)
@@ -237,33 +214,32 @@ class ArmGeometry:
         fast = self.distances(q).min(axis=1)
         near = fast < fast.min() + _NEARLY
         near[::_SPARSE] = True
-        placed, _ = self._dynamics.frames(q)
+        links, _ = self._dynamics.frames(q)
+        shapes, places = [], []
+        for capsule in self.capsules:
+            along = capsule.end - capsule.start
+            length = float(np.linalg.norm(along))
+            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
+            shapes.append(coal.Capsule(capsule.radius, length))
+            middle = (capsule.start + capsule.end) / 2
+            places.append(pin.SE3(turn if length > 0 else np.eye(3), middle).homogeneous)
+        names = [_link_name(link) for link in self._link]
+        # Numbers and names of both bodies; behind the capsules there are the walls.
+        pairs = [(i, j, names[i], names[j]) for i, j in self._pairs.tolist()]
+        for k, wall in enumerate(self.walls, len(shapes)):
+            shapes.append(coal.Halfspace(wall.normal, wall.offset))
+            pairs += [(i, k, names[i], wall.name) for i in self._free.tolist()]
         request, result = coal.DistanceRequest(), coal.DistanceResult()
         best = Clearance(np.inf, ("", ""), 0)
-        for k in np.flatnonzero(near).tolist():
-            poses = placed[k]
-            where = [
-                coal.Transform3s(
-                    pose[:3, :3] @ local.rotation, pose[:3, :3] @ local.translation + pose[:3, 3]
-                )
-                for pose, local in (
-                    (poses[link], local)
-                    for link, (_, local) in zip(self._link, self._shapes, strict=True)
-                )
-            ]
-            candidates = [
-                ((i, j), self._shapes[j][0], where[j], None) for i, j in self._pairs.tolist()
-            ] + [
-                ((i, i), shape, coal.Transform3s.Identity(), wall)
-                for wall, shape in zip(self.walls, self._halfspaces, strict=True)
-                for i in self._free.tolist()
-            ]
-            for (i, j), shape, place, wall in candidates:
+        for sample in np.flatnonzero(near).tolist():
+            poses = links[sample, self._link] @ np.array(places)
+            where = [coal.Transform3s(pose[:3, :3], pose[:3, 3]) for pose in poses]
+            where += [coal.Transform3s.Identity()] * len(self.walls)
+            for i, j, *pair in pairs:
                 result.clear()
-                value = coal.distance(self._shapes[i][0], where[i], shape, place, request, result)
+                value = coal.distance(shapes[i], where[i], shapes[j], where[j], request, result)
                 if value < best.distance:
-                    other = _link_name(self._link[j]) if wall is None else wall.name
-                    best = Clearance(float(value), (_link_name(self._link[i]), other), k)
+                    best = Clearance(float(value), (pair[0], pair[1]), sample)
         return best
 
     def fastest_point(self, q: Array, qd: Array) -> Array:
@@ -284,12 +260,13 @@ class ArmGeometry:
         return reach
 
     def _nearest(self, ends: Array) -> tuple[Array, Array, Array]:
-        """Closest points of the axes of every pair [samples, pairs, 3], and their distance."""
+        """Closest points of the axes of every pair [samples, pairs, 3], and the pair's distance."""
         first, second = self._pairs.T
         near_a, near_b = _closest_points(
             ends[:, first, 0], ends[:, first, 1], ends[:, second, 0], ends[:, second, 1]
         )
-        return near_a, near_b, np.linalg.norm(near_a - near_b, axis=-1)
+        radii = self._radius[first] + self._radius[second]
+        return near_a, near_b, np.linalg.norm(near_a - near_b, axis=-1) - radii
 
     def _wall_heights(self, wall: Wall, ends: Array) -> tuple[Array, Array]:
         """Height of bodies above a wall [samples, bodies], and their lower end [..., 3]."""
@@ -305,17 +282,6 @@ class ArmGeometry:
         carrier = links[:, self._link]
         ends = self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
         return ends, joints[..., :3, 2], joints[..., :3, 3]
-
-    def _coal_shapes(self) -> tuple[list[tuple[Any, pin.SE3]], list[Any]]:
-        """Coal capsules with their places in the link frames, and half-spaces."""
-        shapes = []
-        for capsule in self.capsules:
-            along = capsule.end - capsule.start
-            length = float(np.linalg.norm(along))
-            turn = pin.Quaternion.FromTwoVectors(np.array([0.0, 0.0, 1.0]), along).matrix()
-            place = pin.SE3(turn if length > 0 else np.eye(3), (capsule.start + capsule.end) / 2)
-            shapes.append((coal.Capsule(capsule.radius, length), place))
-        return shapes, [coal.Halfspace(wall.normal, wall.offset) for wall in self.walls]
 
 
 def _link_name(link: int) -> str:

@@ -34,8 +34,21 @@ _REMEDY = "see docs/generic_models.md"
 _TENSOR = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 """Indices of a symmetric tensor's entries in (xx, xy, xz, yy, yz, zz)."""
 _SIZE = Quantity("1", 0, 20)
-_WINDING = replace(ranges.RESISTANCE, positive=True)
-_BACK_EMF = replace(ranges.BACK_EMF, positive=True)
+_LIMITS = (
+    ("position", ranges.POSITION_LIMIT, 2 * np.pi),
+    ("velocity", ranges.SPEED, np.pi),
+    ("acceleration", ranges.ACCELERATION, 6.0),
+    ("torque", ranges.TORQUE, np.inf),
+)
+"""Keys of the limits, their ranges and defaults."""
+_DRIVE = {
+    "rotor_inertia": ranges.DRIVE_INERTIA,
+    "reducer_inertia": ranges.DRIVE_INERTIA,
+    "winding_resistance": replace(ranges.RESISTANCE, positive=True),
+    "torque_constant": ranges.TORQUE_CONSTANT,
+    "back_emf_constant": replace(ranges.BACK_EMF, positive=True),
+}
+"""Constants of the motors, which are NaN where unknown."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +141,9 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     """
     path = Path(name_or_file)
     if path.suffix == ".urdf":
-        origin = Origin(path, RobotFileError, _REMEDY)
         from ur_energy_model.model.urdf_import import robot_content  # slow to import
 
+        origin = Origin(path, RobotFileError, _REMEDY)
         return _parse(path, YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
@@ -145,6 +158,11 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
 
 def _parse(path: Path, root: YamlTree) -> RobotDescription:
     with Record(root) as keys:
+
+        def section(name: str) -> Record:
+            """An optional section; without keys if it is missing or null."""
+            return Record(keys.get(name) or YamlTree.from_content({}, root.origin))
+
         keys.schema(SCHEMA, default=SCHEMA)
         name = keys.read("name", _name, path.stem)
         generation = keys.read("generation", choice(GENERATIONS), "other")
@@ -152,15 +170,30 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         names = unique_names(keys["joint_names"])
         gravity = keys.read("controller_gravity", ranges.GRAVITY, 9.82)
         with Record(keys["kinematics"]) as part:
-            chain = _chain(part, len(names))
-        links = len(chain["fixed"])
+            values = _chain(part, len(names))
+        links, n = len(values["fixed"]), len(names)
         with Record(keys["links"]) as part:
-            bodies = _bodies(part, links)
-        with _section(keys, "limits", root) as part:
-            limits = _limits(part, len(names))
-        with _section(keys, "drive", root) as part:
-            drive = _drive(part, len(names))
-        with _section(keys, "bus", root) as part:
+            values["mass"] = array(ranges.MASS, links)(part["mass"])
+            values["center_of_mass"] = array(ranges.LENGTH, links, 3)(part["center_of_mass"])
+            values["inertia"] = tensors = np.zeros((links, 3, 3))
+            node = part.get("inertia")
+            for k, item in enumerate([] if node is None else node.items(links)):
+                tensors[k] = array(ranges.INERTIA_ENTRY, 6)(item)[_TENSOR]
+                ranges.check_tensor(item, tensors[k], values["mass"][k])
+        with section("limits") as part:
+            for key, quantity, default in _LIMITS:
+                values[f"max_{key}"] = _each(part, key, quantity, n, default)
+        with section("drive") as part:
+            _each(part, "joint_size", _SIZE, n, np.nan)  # documents the file only
+            values["gear_ratio"] = _each(part, "gear_ratio", ranges.GEAR_RATIO, n, 1.0)
+            for key, quantity in _DRIVE.items():
+                values[key] = _each(part, key, quantity, n, np.nan)
+            values["friction_temperature_model"] = warmth = np.full((n, 4), np.nan)
+            node = part.get("friction_temperature_model")
+            for j, item in enumerate([] if node is None else node.items(n)):
+                if not (item.is_null or all(entry.is_null for entry in item.items(4))):
+                    warmth[j] = ranges.temperature_model(item)
+        with section("bus") as part:
             voltage = part.read("nominal_voltage", ranges.VOLTAGE, 48.0)
             standby = part.read("standby_power", ranges.POWER, float("nan"))
     return RobotDescription(
@@ -172,16 +205,8 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         nominal_voltage=voltage,
         standby_power=standby,
         source=path.stem if path.parent == config_file("robots") else str(path.resolve()),
-        **chain,
-        **bodies,
-        **limits,
-        **drive,
+        **values,
     )
-
-
-def _section(keys: Record, name: str, root: YamlTree) -> Record:
-    """An optional section; without keys if it is missing or null."""
-    return Record(keys.get(name) or YamlTree.from_content({}, root.origin))
 
 
 def _name(tree: YamlTree) -> str:
@@ -190,6 +215,12 @@ def _name(tree: YamlTree) -> str:
     if not name.isprintable() or "/" in name or name.startswith(".") or len(name) > 100:
         raise tree.refuse("must be a short name without slashes")
     return name
+
+
+def _each(keys: Record, name: str, quantity: Quantity, n: int, default: float) -> Array:
+    """Optional values of n joints; the default where they are unknown."""
+    values = keys.read(name, array(quantity, n, unknown=True), np.full(n, np.nan))
+    return np.where(np.isnan(values), default, values)
 
 
 def _chain(keys: Record, joints: int) -> dict[str, Any]:
@@ -209,73 +240,29 @@ def _chain(keys: Record, joints: int) -> dict[str, Any]:
     moving = links - int(fixed.sum())
     if moving != joints:
         raise along.refuse(f"describes {moving} moving joints, joint_names has {joints}")
-    lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
-    origin, zero = np.tile(np.eye(4), (links, 1, 1)), np.zeros(links)
+    out: dict[str, Any] = dict.fromkeys(("d", "a", "alpha", "theta"), np.zeros(links))
+    origin = np.tile(np.eye(4), (links, 1, 1))
     if convention == "urdf":
         from scipy.spatial.transform import Rotation  # slow to import
 
         origin[:, :3, 3] = array(ranges.LENGTH, links, 3)(along)
         turns = keys.read("rpy", array(ranges.ANGLE, links, 3), np.zeros((links, 3)))
         origin[:, :3, :3] = Rotation.from_euler("xyz", turns).as_matrix()
-        d = a = alpha = theta = zero
     else:
-        d, a, alpha = lengths(along), lengths(keys["a"]), angles(keys["alpha"])
-        theta = keys.read("theta", angles, zero)
-    return {
-        "convention": convention,
-        "d": d,
-        "a": a,
-        "alpha": alpha,
-        "theta": theta,
-        "origin": origin,
-        "fixed": fixed,
-    }
+        lengths, angles = array(ranges.LENGTH, links), array(ranges.ANGLE, links)
+        out |= {"d": lengths(along), "a": lengths(keys["a"]), "alpha": angles(keys["alpha"])}
+        out["theta"] = keys.read("theta", angles, out["theta"])
+    return out | {"convention": convention, "origin": origin, "fixed": fixed}
 
 
-def _bodies(keys: Record, links: int) -> dict[str, Any]:
-    mass = array(ranges.MASS, links)(keys["mass"])
-    center = array(ranges.LENGTH, links, 3)(keys["center_of_mass"])
-    tensors = np.zeros((links, 3, 3))
-    node = keys.get("inertia")
-    for k, item in enumerate([] if node is None else node.items(links)):
-        tensors[k] = array(ranges.INERTIA_ENTRY, 6)(item)[_TENSOR]
-        ranges.check_tensor(item, tensors[k], mass[k])
-    return {"mass": mass, "center_of_mass": center, "inertia": tensors}
-
-
-def _limits(keys: Record, n: int) -> dict[str, Any]:
-    def limit(name: str, quantity: Quantity, default: float) -> Array:
-        values = keys.read(name, array(quantity, n, unknown=True), np.full(n, default))
-        return np.where(np.isnan(values), default, values)
-
-    return {
-        "max_position": limit("position", ranges.POSITION_LIMIT, 2 * np.pi),
-        "max_velocity": limit("velocity", ranges.SPEED, np.pi),
-        "max_acceleration": limit("acceleration", ranges.ACCELERATION, 6.0),
-        "max_torque": limit("torque", ranges.TORQUE, np.inf),
-    }
-
-
-def _drive(keys: Record, n: int) -> dict[str, Any]:
-    """Constants of the motors; unknown ones are NaN, an unknown gear ratio is 1."""
-    keys.read("joint_size", array(_SIZE, n, unknown=True), None)  # documents the file only
-    ratio = keys.read("gear_ratio", array(ranges.GEAR_RATIO, n, unknown=True), np.ones(n))
-    unknown = np.full(n, np.nan)
-
-    def constant(name: str, quantity: Quantity) -> Array:
-        return keys.read(name, array(quantity, n, unknown=True), unknown)
-
-    warmth = np.full((n, 4), np.nan)
-    node = keys.get("friction_temperature_model")
-    for j, item in enumerate([] if node is None else node.items(n)):
-        if not (item.is_null or all(entry.is_null for entry in item.items(4))):
-            warmth[j] = ranges.temperature_model(item)
-    return {
-        "gear_ratio": np.where(np.isnan(ratio), 1.0, ratio),
-        "rotor_inertia": constant("rotor_inertia", ranges.DRIVE_INERTIA),
-        "reducer_inertia": constant("reducer_inertia", ranges.DRIVE_INERTIA),
-        "winding_resistance": constant("winding_resistance", _WINDING),
-        "torque_constant": constant("torque_constant", ranges.TORQUE_CONSTANT),
-        "back_emf_constant": constant("back_emf_constant", _BACK_EMF),
-        "friction_temperature_model": warmth,
-    }
+def link_transforms(robot: RobotDescription, link: int) -> tuple[list[Array], list[Array]]:
+    """Consecutive transforms [4, 4] in front of the rotation of a link's joint, and behind it."""
+    if robot.convention == "urdf":
+        return [robot.origin[link]], []
+    along, across, offset = np.eye(4), np.eye(4), np.eye(4)
+    along[2, 3], across[0, 3] = robot.d[link], robot.a[link]
+    for out, first, angle in ((across, 1, robot.alpha[link]), (offset, 0, robot.theta[link])):
+        cos, sin = np.cos(angle), np.sin(angle)
+        out[first : first + 2, first : first + 2] = [[cos, -sin], [sin, cos]]
+    standard = robot.convention == "standard"
+    return ([], [offset, along, across]) if standard else ([across], [offset, along])
