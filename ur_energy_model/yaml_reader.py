@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,11 +16,6 @@ import yaml
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular
 from ur_energy_model.typing import Array, Self
-
-# Nodes of a YAML text with their lines, parsed in bounded time and memory.
-#
-# Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
-# expand a few lines to gigabytes), a second document and duplicate keys are refused.
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser if PyYAML includes it: twenty times faster."""
@@ -38,6 +33,40 @@ class ReadingLimits:
 LIMITS = ReadingLimits()
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The file that is read, the class of errors for problems in it, and what the user can do."""
+
+    file: Path
+    error: type[InputError]
+    remedy: str
+
+    def refusal(
+        self, problem: str, line: int | None = None, key: str = "", remedy: str | None = None
+    ) -> InputError:
+        """Error for a place in the file."""
+        place = ": ".join(filter(None, ("" if line is None else f"line {line}", excerpt(key))))
+        return self.error(self.file, problem, remedy or self.remedy, field=place or None)
+
+    def content(self, limits: ReadingLimits = LIMITS) -> bytes:
+        """Content of the file; refuses a large one, devices, pipes and folders."""
+        try:
+            with open_regular(self.file) as file:
+                raw = file.read(limits.size + 1)
+        except OSError as error:
+            problem = f"cannot be read ({error.strerror})"
+            raise self.error(self.file, problem, "check the path") from None
+        if len(raw) > limits.size:
+            raise self.refusal(f"is larger than {limits.size} bytes")
+        return raw
+
+
+# Nodes of a YAML text with their lines, parsed in bounded time and memory.
+#
+# Only plain data is accepted: mappings, lists and scalars. Tags, anchors and aliases (which can
+# expand a few lines to gigabytes), a second document and duplicate keys are refused.
+
+
 class Node(NamedTuple):
     """A value of a YAML text.
 
@@ -51,50 +80,31 @@ class Node(NamedTuple):
     value: str | list[Node] | tuple[tuple[Node, Node], ...]
     plain: bool = False
 
-
-class UnreadableError(Exception):
-    """A text that cannot be read.
-
-    Attributes:
-        problem: what is wrong.
-        line: of the problem; None if it has none.
-    """
-
-    def __init__(self, problem: str, line: int | None = None) -> None:
-        self.problem, self.line = problem, line
-        super().__init__(problem)
-
-
-def read_bytes(path: Path, limits: ReadingLimits) -> bytes:
-    """Content of a regular file of bounded size.
-
-    Raises:
-        OSError: the file cannot be read, or is a device, a pipe or a folder.
-        UnreadableError: too large.
-    """
-    with open_regular(path) as file:
-        raw = file.read(limits.size + 1)
-    if len(raw) > limits.size:
-        raise UnreadableError(f"is larger than {limits.size} bytes")
-    return raw
+    @classmethod
+    def of(cls, value: Any) -> Node:
+        """Node of plain data."""
+        if isinstance(value, dict):
+            items = tuple((cls.of(key), cls.of(each)) for key, each in value.items())
+            return cls(None, items)
+        if isinstance(value, list):
+            return cls(None, [cls.of(each) for each in value])
+        if isinstance(value, str):
+            return cls(None, value)
+        return cls(None, "null" if value is None else repr(value), plain=True)
 
 
-def parse(raw: bytes, limits: ReadingLimits = LIMITS) -> Node:
-    """Root node of a YAML text.
-
-    Raises:
-        UnreadableError: not plain YAML, or beyond the limits.
-    """
+def _parse(raw: bytes, origin: Origin, limits: ReadingLimits) -> Node:
+    """Root node of a YAML text; refuses what is not plain YAML, or beyond the limits."""
     if b"\0" in raw:
-        raise UnreadableError("is not UTF-8 text")
+        raise origin.refusal("is not UTF-8 text")
     if b"%TAG" in raw:  # libyaml compares each of these lines with all before it
         where = raw[: raw.index(b"%TAG")].count(b"\n") + 1
-        raise UnreadableError("tag directives are not accepted", where)
+        raise origin.refusal("tag directives are not accepted", where)
     try:
-        return _build(yaml.parse(raw, Loader=_LOADER), limits)
+        return _build(yaml.parse(raw, Loader=_LOADER), origin, limits)
     except yaml.reader.ReaderError as error:
         where = raw[: error.position].count(b"\n") + 1
-        raise UnreadableError(f"is not YAML ({error.reason})", where) from None
+        raise origin.refusal(f"is not YAML ({error.reason})", where) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         last = raw.rstrip().count(b"\n")
@@ -102,62 +112,46 @@ def parse(raw: bytes, limits: ReadingLimits = LIMITS) -> Node:
             mark = getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         line = None if mark is None else mark.line + 1
-        raise UnreadableError(f"is not YAML ({problem})", line) from None
+        raise origin.refusal(f"is not YAML ({problem})", line) from None
 
 
-def node_of(value: Any) -> Node:
-    """Node of plain data."""
-    if isinstance(value, dict):
-        return _mapping_node(None, [node_of(each) for item in value.items() for each in item])
-    if isinstance(value, list):
-        return Node(None, [node_of(each) for each in value])
-    if isinstance(value, str):
-        return Node(None, value)
-    return Node(None, "null" if value is None else repr(value), plain=True)
-
-
-def _mapping_node(line: int | None, children: list[Node]) -> Node:
-    return Node(line, tuple(zip(children[::2], children[1::2], strict=True)))
-
-
-def _build(events: Iterator[Any], limits: ReadingLimits) -> Node:
+def _build(events: Iterator[Any], origin: Origin, limits: ReadingLimits) -> Node:
     """Tree of an event stream, built with a stack instead of recursion."""
-    root: list[Node] = []
-    open_lists, starts = [root], list[tuple[int, bool]]()
+    open_lists: list[list[Node]] = [[]]
+    starts: list[tuple[int, bool]] = []
     values = 0
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
             children = open_lists.pop()
             line, is_list = starts.pop()
-            node = Node(line, children) if is_list else _mapping_node(line, children)
-            open_lists[-1].append(node)
+            pairs = tuple(zip(children[::2], children[1::2], strict=False))
+            open_lists[-1].append(Node(line, children if is_list else pairs))
             continue
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.DocumentStartEvent) and root:
-            raise UnreadableError("contains a second document", line)
+        if isinstance(event, yaml.DocumentStartEvent) and open_lists[0]:
+            raise origin.refusal("contains a second document", line)
         if not isinstance(event, yaml.NodeEvent):
             continue
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             problem = "anchors and aliases are not accepted, write the values out"
-            raise UnreadableError(problem, line)
-        # "!" marks as text; some writers add it to quoted text
-        tag = getattr(event, "tag", None)
+            raise origin.refusal(problem, line)
+        tag = getattr(event, "tag", None)  # "!" marks as text; some writers add it to quoted text
         if tag not in (None, "!"):
-            raise UnreadableError("tags are not accepted", line)
+            raise origin.refusal("tags are not accepted", line)
         values += 1
         if values > limits.values:
-            raise UnreadableError(f"contains more than {limits.values} values", line)
+            raise origin.refusal(f"contains more than {limits.values} values", line)
         if isinstance(event, yaml.ScalarEvent):
             plain = not event.style and tag is None
             open_lists[-1].append(Node(line, event.value, plain))
             continue
         if len(starts) == limits.depth:
-            raise UnreadableError(f"is nested deeper than {limits.depth} levels", line)
+            raise origin.refusal(f"is nested deeper than {limits.depth} levels", line)
         starts.append((line, isinstance(event, yaml.SequenceStartEvent)))
         open_lists.append([])
-    if not root:
-        raise UnreadableError("is empty")
-    return root[0]
+    if not open_lists[0]:
+        raise origin.refusal("is empty")
+    return open_lists[0][0]
 
 
 # YamlTree: a node of a YAML file, read as the type it must have; errors name line and key.
@@ -168,30 +162,6 @@ _NOT_FINITE = {".nan", ".inf", "-.inf", "+.inf", "nan", "inf", "-inf", "+inf"}
 _LOGICAL = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NULL = {"", "~", "null"}
 _SHOWN = 60
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The file that is read, and the error for problems in it.
-
-    Attributes:
-        file: path.
-        error: class of the error.
-        remedy: what the user can do.
-    """
-
-    file: Path
-    error: type[InputError]
-    remedy: str
-
-    def refusal(
-        self, problem: str, line: int | None, key: str = "", remedy: str | None = None
-    ) -> InputError:
-        """Error for a place in the file."""
-        place = ": ".join(
-            [*([] if line is None else [f"line {line}"]), *filter(None, [excerpt(key)])]
-        )
-        return self.error(self.file, problem, remedy or self.remedy, field=place or None)
 
 
 @dataclass(frozen=True)
@@ -221,19 +191,14 @@ class YamlTree:
                 limits.
         """
         origin = Origin(Path(path), error, remedy)
-        try:
-            tree = cls(origin, parse(read_bytes(origin.file, limits), limits))
-        except OSError as cause:
-            raise error(path, f"cannot be read ({cause.strerror})", "check the path") from None
-        except UnreadableError as cause:
-            raise origin.refusal(cause.problem, cause.line) from None
+        tree = cls(origin, _parse(origin.content(limits), origin, limits))
         tree.mapping()
         return tree
 
     @classmethod
     def from_content(cls, content: dict[str, Any], origin: Origin) -> YamlTree:
         """Root of plain data from a file of another format."""
-        return cls(origin, node_of(content))
+        return cls(origin, Node.of(content))
 
     def refuse(self, problem: str, remedy: str | None = None) -> InputError:
         """Error that names this node's line and key."""
@@ -344,11 +309,6 @@ def excerpt(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-# Record: a mapping in a file, read key by key, that refuses unknown keys.
-#
-# A key is known once the block has asked for it. At the end of the block, an unknown key is
-# refused with a suggestion of the most similar known key, so a misspelt key is never ignored.
-
 T = TypeVar("T")
 D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
@@ -359,14 +319,14 @@ _MOST_NAMED = 30
 
 
 class Record:
-    """A mapping that is being read, as `with Record(tree) as keys`.
+    """A mapping that is being read key by key, as `with Record(tree) as keys`.
+
+    A key is known once the block has asked for it. At the end of the block, an unknown key is
+    refused with a suggestion of the most similar known key, so a misspelt key is never ignored.
 
     Args:
         tree: its node.
         names: keys that will be read, so that none is taken for a misspelt one.
-
-    Raises:
-        InputError: not a mapping; at the end of the block, an unknown key.
     """
 
     def __init__(self, tree: YamlTree, names: Iterable[str] = ()) -> None:
@@ -411,19 +371,12 @@ class Record:
         return out
 
     def schema(self, newest: int, default: int | None = None) -> None:
-        """Check the key `schema`; files of a later version are refused.
-
-        Args:
-            newest: schema that this version reads.
-            default: schema of files without the key; None makes the key required.
-        """
+        """Refuse files whose key `schema` is not `newest`; without default it is required."""
         node = self["schema"] if default is None else self.get("schema")
-        number = default if node is None else node.integer()
-        if number == newest or node is None:
+        if node is None or (number := node.integer()) == newest:
             return
         problem = f"schema {number} cannot be read by this version, which reads schema {newest}"
-        newer = number is not None and number > newest
-        raise node.refuse(problem, "update ur_energy_model" if newer else None)
+        raise node.refuse(problem, "update ur_energy_model" if number > newest else None)
 
     def _unread(self) -> list[str]:
         return [name for name in self._children if name not in self._known]
@@ -558,20 +511,3 @@ def unique_names(tree: YamlTree) -> list[str]:
     if not names:
         raise tree.refuse("must be a list of names")
     return list(names)
-
-
-def mapping_of(
-    readers: Mapping[str, Reader[Any]], optional: Mapping[str, Reader[Any]] | None = None
-) -> Reader[dict[str, Any]]:
-    """A mapping with these keys, and possibly the optional ones, as a dict."""
-
-    def read(tree: YamlTree) -> dict[str, Any]:
-        with Record(tree, readers) as keys:
-            out = {name: reader(keys[name]) for name, reader in readers.items()}
-            for name, reader in (optional or {}).items():
-                child = keys.get(name)
-                if child is not None:
-                    out[name] = reader(child)
-        return out
-
-    return read

@@ -30,7 +30,6 @@ from ur_energy_model.yaml_reader import (
     excerpt,
     integer,
     list_of,
-    mapping_of,
 )
 
 # Collision bodies: the links of an arm as capsules, table and walls as half-spaces.
@@ -72,14 +71,7 @@ TABLE = Wall("table", np.array([0.0, 0.0, 1.0]), 0.0)
 
 
 SCHEMA = 1
-_CAPSULE = mapping_of(
-    {
-        "link": integer(0, 100),
-        "from": array(LENGTH, 3),
-        "to": array(LENGTH, 3),
-        "radius": Quantity("m", 0, 2, positive=True),
-    }
-)
+_RADIUS = Quantity("m", 0, 2, positive=True)
 
 
 def load_capsules(
@@ -104,10 +96,7 @@ def load_capsules(
         name = keys["robot"]
         if name.text() != robot:
             raise name.refuse(f"'{excerpt(name.text())}' must be {robot}, like the file name")
-        capsules = tuple(
-            Capsule(each["link"], each["from"], each["to"], each["radius"])
-            for each in list_of(_CAPSULE)(keys["capsules"])
-        )
+        capsules = tuple(list_of(_capsule)(keys["capsules"]))
         pair = list_of(integer(0, max(capsule.link for capsule in capsules)), 2)
         ignored = set()
         for item in keys["never_touching"].items():
@@ -116,6 +105,13 @@ def load_capsules(
                 raise item.refuse("must name two links")
             ignored.add((low, high))
     return capsules, frozenset(ignored)
+
+
+def _capsule(tree: YamlTree) -> Capsule:
+    end = array(LENGTH, 3)
+    with Record(tree) as keys:
+        link, radius = integer(0, 100)(keys["link"]), _RADIUS(keys["radius"])
+        return Capsule(link, end(keys["from"]), end(keys["to"]), radius)
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")

@@ -19,13 +19,7 @@ from scipy.spatial.transform import Rotation
 from ur_energy_model import ranges
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.typing import Array
-from ur_energy_model.yaml_reader import (
-    Quantity,
-    ReadingLimits,
-    UnreadableError,
-    excerpt,
-    read_bytes,
-)
+from ur_energy_model.yaml_reader import Origin, Quantity, ReadingLimits, excerpt
 
 _MOVING = ("revolute", "continuous")
 _LIMITS = ReadingLimits(size=16_000_000)
@@ -44,14 +38,11 @@ def robot_content(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        root = Xml.fromstring(read_bytes(path, _LIMITS))
+        content = Origin(path, RobotFileError, "name a URDF file").content(_LIMITS)
+        root = Xml.fromstring(content)
         if root.tag != "robot":
             raise RobotFileError(path, f"begins with <{excerpt(root.tag)}>", "name a URDF file")
         return _content(_SerialArm(path, root))
-    except OSError as error:
-        raise RobotFileError(path, f"cannot be read ({error.strerror})", "check the path") from None
-    except UnreadableError as error:
-        raise RobotFileError(path, error.problem, "name a URDF file") from None
     except Xml.ParseError as error:
         raise RobotFileError(path, f"is not XML ({error})", "expand xacro files first") from None
     except (ValueError, OverflowError) as error:
