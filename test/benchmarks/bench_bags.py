@@ -24,9 +24,13 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from test.benchmarks.meters import least_cpu, size
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE, TOPICS
+from ur_energy_model.telemetry.bag.messages import (
+    DYNAMIC_JOINT_STATE,
+    TELEMETRY_TOPIC,
+    TOPICS,
+    TelemetryLayout,
+)
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS

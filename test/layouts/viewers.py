@@ -17,7 +17,7 @@ from xml.etree import ElementTree as Xml
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
+from ur_energy_model.telemetry.bag.messages import DYNAMIC_JOINT_STATE
 
 STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 STORE.register(

@@ -16,8 +16,7 @@ import websocket
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.message_encoder import MessageType
+from ur_energy_model.telemetry.bag.messages import Messages, MessageType
 
 SUBPROTOCOLS = ["foxglove.sdk.v1", "foxglove.websocket.v1"]
 _DATA = struct.Struct("<BIQ")

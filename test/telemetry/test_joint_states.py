@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ur_energy_model.telemetry.bag.cdr import CdrBuilder, Template
+from ur_energy_model.telemetry.bag.cdr import CdrBuilder
 from ur_energy_model.telemetry.joint_states import AHEAD, CLOCK_SET_AFTER, JointStateStream
 
 JOINTS = ("left_a", "left_b")
@@ -15,14 +15,8 @@ PERIOD = 2_000_000
 
 def messages(stamps, names=NAMES, values=None, counts=None):
     """Encoded messages; `values` [n, position, velocity and effort side by side]."""
-    builder = CdrBuilder()
-    builder.u32(0)
-    builder.u32(0)
-    builder.string("base")
-    builder.strings(names)
-    for count in counts or (len(names),) * 3:
-        builder.doubles(count)
-    template = Template(bytes(builder.body), tuple(builder.blocks))
+    counts = counts or (len(names),) * 3
+    template = CdrBuilder().add("tsSddd", 0, "base", names, *counts).template()
     if values is None:
         values = np.tile(np.arange(template.width, dtype=float), (len(stamps), 1))
     return [row.tobytes() for row in template.encode(np.array(stamps, np.int64), values)]

@@ -27,10 +27,10 @@ from pathlib import Path
 import numpy as np
 from test.telemetry.conftest import make_telemetry
 from test.telemetry.scripted_source import ScriptedSource
-from ur_energy_model.telemetry.bag.cdr import encode_numbers
-from ur_energy_model.telemetry.bag.extra_messages import Messages
+from ur_energy_model.telemetry.bag.messages import encode_numbers
+from ur_energy_model.telemetry.bag.messages import Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.message_encoder import FLOAT64, BagTopic
+from ur_energy_model.telemetry.bag.messages import FLOAT64, BagTopic
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 

@@ -21,19 +21,21 @@ from ur_energy_model.energy.topics import (
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.bag.cdr import Status, encode_diagnostics, encode_numbers
-from ur_energy_model.telemetry.bag.extra_messages import MessageBag, Messages
-from ur_energy_model.telemetry.bag.layout import joint_state_template
-from ur_energy_model.telemetry.bag.message_encoder import (
+from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
     FLOAT64,
     JOINT_STATE,
     BagTopic,
+    Messages,
     MessageType,
-    StampRule,
+    Status,
+    encode_diagnostics,
+    encode_numbers,
+    joint_state_template,
 )
 from ur_energy_model.telemetry.bag.metadata import custom_of_info
 from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.writer import MessageBag, StampRule
 from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array, Progress

@@ -15,7 +15,7 @@ from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
-from ur_energy_model.telemetry.bag.cdr import ERROR, OK, WARN, Status
+from ur_energy_model.telemetry.bag.messages import ERROR, OK, WARN, Status
 from ur_energy_model.typing import Array
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}

@@ -17,7 +17,7 @@ from ur_energy_model.identification.base_parameters import Conditioning
 from ur_energy_model.identification.filtered_motion import RUNNING, freedrive_samples
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import REDUCED, SAFETY_STOPS
-from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
+from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
     IMPOSSIBLE_SHARE,

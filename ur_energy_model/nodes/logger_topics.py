@@ -23,8 +23,7 @@ from ur_energy_model.nodes.ros import (
     time_message,
 )
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
-from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.message_encoder import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic
+from ur_energy_model.telemetry.bag.messages import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic, Messages
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs

@@ -20,7 +20,7 @@ from std_msgs.msg import Float64, Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.bag.cdr import Status, text_of
+from ur_energy_model.telemetry.bag.messages import Status, text_of
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.telemetry.bag.layout import JOINT_NAMES
+from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
 from ur_energy_model.telemetry.fields import FIELDS
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.sinks.foxglove_messages import ReadingMessages
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
-from ur_energy_model.telemetry.bag.extra_messages import Messages
-from ur_energy_model.telemetry.bag.message_encoder import BagTopic
+from ur_energy_model.telemetry.bag.messages import BagTopic, Messages
 
 # Clients that break off are no matter for the terminal; a program may add its own handler.
 logging.getLogger("foxglove").addHandler(logging.NullHandler())

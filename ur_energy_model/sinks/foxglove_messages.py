@@ -21,24 +21,23 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.urdf_export import link_names, urdf
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
-from ur_energy_model.telemetry.bag.cdr import (
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.messages import (
+    DIAGNOSTIC_ARRAY,
+    DYNAMIC_JOINT_STATE,
     ERROR,
     OK,
+    STRING,
     WARN,
+    BagTopic,
+    Messages,
+    MessageType,
     Status,
+    dynamic_joint_state_template,
     encode_diagnostics,
     encode_text,
 )
-from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
-from ur_energy_model.telemetry.bag.layout import dynamic_joint_state_template
-from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import (
-    DIAGNOSTIC_ARRAY,
-    DYNAMIC_JOINT_STATE,
-    STRING,
-    BagTopic,
-    MessageType,
-)
+from ur_energy_model.telemetry.bag.writer import ExtraMessages
 from ur_energy_model.telemetry.source import Decimator, LinkStatus
 from ur_energy_model.typing import Array
 

@@ -63,12 +63,8 @@ class JointStateFormats:
             if size > LARGEST:
                 raise CdrError("message is too large for an arm")
             parser = CdrParser(messages[start])
-            parser.u32()
-            parser.u32()
-            parser.string()
-            names = parser.strings()
-            blocks = tuple(parser.doubles() for _ in range(3))
-            template = Template(messages[start], blocks, tuple(parser.padding))
+            _, _, names, *blocks = parser.take("tsSddd")
+            template = Template(messages[start], tuple(blocks), tuple(parser.padding))
             found = JointStateFormat(names, template)
             self._known.setdefault(size, []).append(found)
         stop = start + 1

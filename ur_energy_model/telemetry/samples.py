@@ -329,6 +329,8 @@ def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
 
     Each column is removed from the parts once it is joined, so that memory is needed once only.
     """
+    if len(parts) == 1:
+        return parts[0]
     names = [name for name in parts[0] if all(name in part for part in parts)]
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 

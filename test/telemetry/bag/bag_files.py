@@ -8,10 +8,9 @@ from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op, pack
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
+from ur_energy_model.telemetry.bag.messages import DYNAMIC_JOINT_STATE, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 

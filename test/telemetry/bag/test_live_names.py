@@ -16,11 +16,14 @@ from test.telemetry.bag.bag_files import offered_qos, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.cdr import encode_diagnostics
-from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_reader import file_contents
-from ur_energy_model.telemetry.bag.message_encoder import DIAGNOSTIC_ARRAY, BagTopic
+from ur_energy_model.telemetry.bag.messages import (
+    DIAGNOSTIC_ARRAY,
+    BagTopic,
+    Messages,
+    encode_diagnostics,
+)
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag

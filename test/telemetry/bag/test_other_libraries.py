@@ -14,13 +14,14 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
-from ur_energy_model.telemetry.bag.layout import JOINT_NAMES, TELEMETRY_TOPIC
-from ur_energy_model.telemetry.bag.message_encoder import (
+from ur_energy_model.telemetry.bag.messages import (
     DIAGNOSTIC_ARRAY,
     DYNAMIC_JOINT_STATE,
     FLOAT64,
+    JOINT_NAMES,
     JOINT_STATE,
     LOG,
+    TELEMETRY_TOPIC,
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mcap.reader import make_reader
+from mcap.writer import Writer
 
 from test.telemetry.bag.bag_files import in_sqlite, write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.samples import find_gaps
@@ -56,29 +56,26 @@ def bag(intact, tmp_path):
 
 
 def rewrite(bag, change):
-    """Rewrite the middle file with its messages in another order, or repeated."""
+    """Rewrite the middle file by another library, with its messages in another order, or twice."""
     file = bag / "bag_1.mcap"
-    reader, records = McapReader(file), []
-    for body in reader.bodies():
-        for starts, lengths in reader.message_places(body).values():
-            records += [body[a - PREFIX.size : a + n] for a, n in zip(starts, lengths, strict=True)]
-    head = MESSAGE_HEAD.unpack_from
-    records = change(sorted(records, key=lambda record: head(record, PREFIX.size)[2]))
-    file.unlink()
-    writer = McapWriter(file)
-    for channel in reader.channels.values():
-        writer.add_channel(channel, reader.schemas[channel.schema_id])
-    for name, values in reader.take_metadata():
-        writer.add_metadata(name, values)
-    for start in range(0, len(records), 200):
-        index, place = {}, 0
-        for record in records[start : start + 200]:
-            channel, _, time, _ = head(record, PREFIX.size)
-            index.setdefault(channel, []).append((time, place))
-            place += len(record)
-        rows = {key: np.array(each) for key, each in index.items()}
-        writer.write_body(b"".join(records[start : start + 200]), rows)
-    writer.close()
+    with file.open("rb") as source:
+        reader = make_reader(source)
+        messages = list(reader.iter_messages())
+        metadata = list(reader.iter_metadata())
+    with file.open("wb") as target:
+        writer = Writer(target, chunk_size=100_000)
+        writer.start("ros2", LIBRARY)
+        for each in metadata:
+            writer.add_metadata(each.name, each.metadata)
+        numbers = {}
+        for schema, channel, message in change(messages):
+            if channel.id not in numbers:
+                schema_id = writer.register_schema(schema.name, schema.encoding, schema.data)
+                own = channel.topic, channel.message_encoding, schema_id, channel.metadata
+                numbers[channel.id] = writer.register_channel(*own)
+            times = message.log_time, message.data, message.publish_time
+            writer.add_message(numbers[channel.id], *times)
+        writer.finish()
 
 
 def list_copy(bag):

@@ -1,141 +1,120 @@
-"""Messages of a bag in CDR: types, encoding and decoding as arrays."""
+"""CDR, the encoding of ROS messages: single messages, and many of constant layout as arrays."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.typing import Array, Bytes, Mask
+from ur_energy_model.typing import Array, Bytes, Mask, Self
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
 STAMP = struct.Struct("<iI")
 """Seconds and nanoseconds."""
 STAMP_OFFSET = len(ENCAPSULATION)
 """Place of the stamp in messages that begin with it or with a header."""
+_SIZES = {"B": 1, "I": 4}
 
 
 class CdrError(ValueError):
     """Malformed CDR data."""
 
 
-@dataclass
 class CdrBuilder:
-    """Builds one message; `blocks` are (offset, count) of its float64 sequences."""
+    """Builds one message; `blocks` are (offset, count) of its float64 sequences.
 
-    body: bytearray = field(default_factory=lambda: bytearray(ENCAPSULATION))
-    blocks: list[tuple[int, int]] = field(default_factory=list)
-
-    def align(self, size: int) -> None:
-        """Pad to a multiple of `size`."""
-        self.body += bytes(-(len(self.body) - len(ENCAPSULATION)) % size)
-
-    def u8(self, value: int) -> None:
-        """One byte."""
-        self.body.append(value)
-
-    def u32(self, value: int) -> None:
-        """An unsigned (or stamp's signed) 32-bit number."""
-        self.align(4)
-        self.body += struct.pack("<I", value & 0xFFFFFFFF)
-
-    def stamp(self, nanoseconds: int) -> None:
-        """A time, ns since the epoch."""
-        for number in divmod(nanoseconds, 1_000_000_000):
-            self.u32(number)
-
-    def string(self, text: str) -> None:
-        """A string with its terminating zero."""
-        data = text.encode() + b"\0"
-        self.u32(len(data))
-        self.body += data
-
-    def strings(self, texts: Sequence[str]) -> None:
-        """A sequence of strings."""
-        self.u32(len(texts))
-        for text in texts:
-            self.string(text)
-
-    def doubles(self, count: int) -> None:
-        """A sequence of float64 zeros, recorded in `blocks`."""
-        self.u32(count)
-        if count:
-            self.align(8)
-        self.blocks.append((len(self.body), count))
-        self.body += bytes(8 * count)
-
-
-@dataclass
-class CdrParser:
-    """Reads one message from beginning to end.
-
-    Attributes:
-        data: the message, encapsulation header included.
-        position: of the next byte to read.
-        padding: (offset, count) of the bytes skipped so far; their values mean nothing.
-
-    Raises:
-        CdrError: from every method, if the message ends early or is malformed.
+    Kinds of values, here and in `CdrParser`: B a byte, I an unsigned 32-bit number, t a time [ns
+    since the epoch], s a string, S a sequence of strings, d a sequence of float64.
     """
 
-    data: bytes
-    position: int = len(ENCAPSULATION)
-    padding: list[tuple[int, int]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.body = bytearray(ENCAPSULATION)
+        self.blocks: list[tuple[int, int]] = []
 
-    def __post_init__(self) -> None:
-        if self.data[:2] != ENCAPSULATION[:2]:
+    def add(self, kinds: str, *values: Any) -> Self:
+        """Append a value of each kind; the value of d is the number of zeros."""
+        for kind, value in zip(kinds, values, strict=True):
+            if kind == "t":
+                self.add("II", *divmod(value, 1_000_000_000))
+            elif kind == "s":
+                data = value.encode() + b"\0"
+                self.add("I", len(data)).body += data
+            elif kind == "S":
+                self.add("I" + "s" * len(value), len(value), *value)
+            elif kind == "d":
+                self.add("I", value)._align(8 if value else 1)
+                self.blocks.append((len(self.body), value))
+                self.body += bytes(8 * value)
+            else:
+                self._align(_SIZES[kind])
+                self.body += (value & 0xFFFFFFFF).to_bytes(_SIZES[kind], "little")
+        return self
+
+    def _align(self, size: int) -> None:
+        self.body += bytes(-(len(self.body) - len(ENCAPSULATION)) % size)
+
+    def template(self) -> Template:
+        """The message, to encode many like it."""
+        return Template(bytes(self.body), tuple(self.blocks))
+
+
+class CdrParser:
+    """Reads one message, encapsulation header included, from beginning to end.
+
+    Attributes:
+        padding: (offset, count) of the bytes skipped so far; their values mean nothing.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        if data[:2] != ENCAPSULATION[:2]:
             raise CdrError("message is not little-endian plain CDR")
+        self.padding: list[tuple[int, int]] = []
+        self._data, self._position = data, len(ENCAPSULATION)
 
-    def take(self, count: int) -> bytes:
-        """The next bytes."""
-        end = self.position + count
-        if count < 0 or end > len(self.data):
-            raise CdrError("message ends early")
-        part = self.data[self.position : end]
-        self.position = end
-        return part
+    def take(self, kinds: str) -> list[Any]:
+        """The next values, of these kinds; (offset, count) of d.
 
-    def align(self, size: int) -> None:
-        """Skip padding."""
-        count = -(self.position - len(ENCAPSULATION)) % size
-        if count:
-            self.padding.append((self.position, count))
-            self.take(count)
+        Raises:
+            CdrError: the message ends early, or is malformed.
+        """
+        return [self._value(kind) for kind in kinds]
 
-    def u8(self) -> int:
-        """One byte."""
-        return self.take(1)[0]
-
-    def u32(self) -> int:
-        """An unsigned 32-bit number."""
-        self.align(4)
-        return int.from_bytes(self.take(4), "little")
-
-    def string(self) -> str:
-        """A string."""
-        raw = self.take(self.u32())
-        try:
-            return raw.rstrip(b"\0").decode()
-        except UnicodeDecodeError:
-            raise CdrError("a string is not UTF-8") from None
-
-    def strings(self) -> tuple[str, ...]:
-        """A sequence of strings."""
-        return tuple(self.string() for _ in range(self.u32()))
-
-    def doubles(self) -> tuple[int, int]:
-        """Skip a sequence of float64; returns its offset and count."""
-        count = self.u32()
-        if count:
-            self.align(8)
-        offset = self.position
-        self.take(8 * count)
+    def _value(self, kind: str) -> Any:
+        if kind == "t":
+            seconds, nanoseconds = self.take("II")
+            return seconds * 1_000_000_000 + nanoseconds
+        if kind in _SIZES:
+            self._align(_SIZES[kind])
+            return int.from_bytes(self._bytes(_SIZES[kind]), "little")
+        count = self._value("I")
+        if kind == "s":
+            try:
+                return self._bytes(count).rstrip(b"\0").decode()
+            except UnicodeDecodeError:
+                raise CdrError("a string is not UTF-8") from None
+        if kind == "S":
+            return tuple(self._value("s") for _ in range(count))
+        self._align(8 if count else 1)
+        offset = self._position
+        self._bytes(8 * count)
         return offset, count
+
+    def _bytes(self, count: int) -> bytes:
+        start = self._position
+        self._position = start + count
+        if self._position > len(self._data):
+            raise CdrError("message ends early")
+        return self._data[start : self._position]
+
+    def _align(self, size: int) -> None:
+        count = -(self._position - len(ENCAPSULATION)) % size
+        if count:
+            self.padding.append((self._position, count))
+            self._bytes(count)
 
 
 @dataclass(frozen=True)
@@ -158,23 +137,18 @@ class Template:
         return sum(count for _, count in self.blocks)
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """Structured view of one message: sec, nanosec, and a field per non-empty block."""
-        return np.dtype(
-            {
-                "names": ["sec", "nanosec", *self._parts],
-                "formats": ["<i4", "<u4", *(("<f8", (n,)) for _, n in self.blocks if n)],
-                "offsets": [4, 8, *(offset for offset, n in self.blocks if n)],
-                "itemsize": len(self.message),
-            }
-        )
+    def _columns(self) -> list[tuple[str, slice]]:
+        """Field of each block in `_dtype`, and its columns among all values of a message."""
+        ends = np.cumsum([0, *(count for _, count in self.blocks)]).tolist()
+        return [(f"block{i}", slice(*ends[i : i + 2])) for i in range(len(self.blocks))]
 
     @cached_property
-    def _parts(self) -> dict[str, slice]:
-        """Columns of each non-empty block among all values of a message."""
-        ends = np.cumsum([0, *(count for _, count in self.blocks)]).tolist()
-        spans = map(slice, ends, ends[1:])
-        return {f"block{i}": each for i, each in enumerate(spans) if each.start < each.stop}
+    def _dtype(self) -> np.dtype[Any]:
+        names = ["sec", "nanosec", *(name for name, _ in self._columns)]
+        formats = ["<i4", "<u4", *(("<f8", (count,)) for _, count in self.blocks)]
+        offsets = [4, 8, *(offset for offset, _ in self.blocks)]
+        size = len(self.message)
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
     @cached_property
     def _constant(self) -> Mask:
@@ -188,18 +162,18 @@ class Template:
         """Messages [n, size] of stamps [n], ns since the epoch, and values [n, width]."""
         out = np.empty((len(stamp), len(self.message)), np.uint8)
         out[:] = np.frombuffer(self.message, np.uint8)
-        records = out.view(self.dtype)[:, 0]
+        records = out.view(self._dtype)[:, 0]
         records["sec"], records["nanosec"] = np.divmod(stamp, 1_000_000_000)
-        for name, columns in self._parts.items():
+        for name, columns in self._columns:
             records[name] = values[:, columns]
         return out
 
     def decode(self, messages: Bytes) -> tuple[NDArray[np.int64], Array]:
         """Stamps [n] (ns) and values [n, width] of messages [n, size]."""
-        records = np.ascontiguousarray(messages).view(self.dtype)[:, 0]
+        records = np.ascontiguousarray(messages).view(self._dtype)[:, 0]
         stamp = records["sec"].astype(np.int64) * 1_000_000_000 + records["nanosec"]
         values = np.empty((len(messages), self.width))
-        for name, columns in self._parts.items():
+        for name, columns in self._columns:
             values[:, columns] = records[name]
         return stamp, values
 
@@ -208,60 +182,3 @@ class Template:
         constant = np.frombuffer(self.message, np.uint8)[self._constant]
         same: Mask = (messages[:, self._constant] == constant).all(axis=1)
         return same
-
-
-OK, WARN, ERROR = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class Status:
-    """One diagnostic_msgs/DiagnosticStatus; `text_of` makes its values text."""
-
-    name: str
-    level: int
-    message: str
-    values: Mapping[str, object]
-
-
-def text_of(value: object) -> str:
-    """Text of a value: numbers to six significant digits, large ones to three decimals."""
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):  # np.float64 is one too
-        # Six digits would hide the changes of a large energy counter.
-        return f"{value:.3f}" if abs(value) >= 1000 else f"{value + 0.0:.6g}"
-    return str(value)
-
-
-def encode_numbers(values: Array) -> Bytes:
-    """Float64 messages [n, 12] of values [n]."""
-    out = np.empty((len(values), len(ENCAPSULATION) + 8), np.uint8)
-    out[:, : len(ENCAPSULATION)] = np.frombuffer(ENCAPSULATION, np.uint8)
-    out[:, len(ENCAPSULATION) :] = np.asarray(values, "<f8").view(np.uint8).reshape(-1, 8)
-    return out
-
-
-def encode_text(text: str) -> bytes:
-    """A std_msgs/String."""
-    builder = CdrBuilder()
-    builder.string(text)
-    return bytes(builder.body)
-
-
-def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
-    """A DiagnosticArray stamped in ns since the epoch."""
-    builder = CdrBuilder()
-    builder.stamp(stamp)
-    builder.string("")
-    builder.u32(len(statuses))
-    for status in statuses:
-        builder.u8(status.level)
-        for text in (status.name, status.message, ""):
-            builder.string(text)
-        builder.u32(len(status.values))
-        for key, value in status.values.items():
-            builder.string(key)
-            builder.string(text_of(value))
-    return bytes(builder.body)

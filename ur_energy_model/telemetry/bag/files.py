@@ -15,8 +15,8 @@ import numpy as np
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_reader import FileContents, McapReader
+from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
     BUDGET,
     FILE_NAME,

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,8 @@ PREFIX = struct.Struct("<BQ")
 """Type and length of a record."""
 RECORD_HEAD = struct.Struct("<BQH")
 """The same and the first number of the content, which is the channel of a message."""
-MESSAGE_HEAD = struct.Struct("<HIQQ")
-"""Channel, sequence number, log time and publish time of a message."""
+MESSAGE_HEAD = 22
+"""Size of channel, sequence number, log time and publish time of a message [bytes]."""
 
 
 class Op(IntEnum):
@@ -108,11 +109,11 @@ def unpack(op: int, content: bytes | memoryview) -> list[Any]:
 
 def _unpacked(kind: str, view: memoryview, position: int) -> tuple[Any, int]:
     """Value of a field at a position, and the position behind it."""
+    head = _NUMBERS.get(kind, _LONG if kind == "r" else _LENGTH)
+    number, start = head.unpack_from(view, position)[0], position + head.size
     if kind in _NUMBERS:
-        return _NUMBERS[kind].unpack_from(view, position)[0], position + _NUMBERS[kind].size
-    head = _LONG if kind == "r" else _LENGTH
-    start = position + head.size
-    stop = start + head.unpack_from(view, position)[0]
+        return number, start
+    stop = start + number
     if stop > len(view):
         raise struct.error
     part = view[start:stop]
@@ -162,13 +163,41 @@ class ChunkIndex(NamedTuple):
     uncompressed_size: int
 
 
-@dataclass(frozen=True)
-class MessageBlock:
-    """Messages of one channel and size: log times [n], ns, not decreasing; payload [n, size]."""
+@lru_cache(maxsize=1000)
+def record_type(size: int) -> np.dtype[Any]:
+    """The record of a message whose payload has this size."""
+    return np.dtype([
+        ("op", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"),
+        ("log_time", "<u8"), ("publish_time", "<u8"), ("payload", "u1", (size,)),
+    ])  # fmt: skip
+
+
+class MessageBlock(NamedTuple):
+    """Messages of one channel and size in order: their records [n], see `record_type`."""
 
     channel: int
-    time: NDArray[np.int64]
-    payload: Bytes
+    records: NDArray[np.void]
+
+    @classmethod
+    def of(cls, channel: int, time: NDArray[np.int64], payload: Bytes) -> MessageBlock:
+        """Messages with log times [n], ns, and payload [n, size]."""
+        count, size = payload.shape
+        records = np.zeros(count, record_type(size))
+        records["op"], records["length"] = Op.MESSAGE, MESSAGE_HEAD + size
+        records["channel"], records["payload"] = channel, payload
+        records["log_time"] = records["publish_time"] = time
+        return cls(channel, records)
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        """Log times [n], ns."""
+        return self.records["log_time"].astype(np.int64)
+
+    @property
+    def payload(self) -> Bytes:
+        """The messages themselves [n, size]."""
+        payload: Bytes = self.records["payload"]
+        return payload
 
 
 @dataclass

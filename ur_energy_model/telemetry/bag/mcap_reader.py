@@ -7,6 +7,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -16,7 +17,6 @@ import zstandard
 from ur_energy_model.errors import RecordingError, optional_import
 from ur_energy_model.files import Budget, open_regular
 from ur_energy_model.telemetry.bag.cdr import CdrError
-from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     MESSAGE_HEAD,
@@ -28,8 +28,11 @@ from ur_energy_model.telemetry.bag.mcap_format import (
     MessageBlock,
     Op,
     Schema,
+    Summary,
+    record_type,
     unpack,
 )
+from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Indices
 
@@ -54,8 +57,6 @@ _WINDOW, _MOST_WINDOW = 64 << 10, 16 << 20
 _LOOSE = 1 << 20
 """Messages outside chunks are read in groups of about this size [bytes]."""
 _BLOCK_ROWS = 4096
-_TIME = slice(PREFIX.size + 6, PREFIX.size + 14)
-"""Log time in a message record."""
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
@@ -95,6 +96,7 @@ class McapReader:
         self.channels: dict[int, Channel] = {}
         self.library = ""
         self._metadata: list[bytes] = []
+        self._is_indexed = False
         self._contents: dict[tuple[int, int], bytes] = {}
 
     def blocks(self, end: str = "") -> Iterator[MessageBlock]:
@@ -102,19 +104,12 @@ class McapReader:
         for body in self.bodies():
             yield from self.blocks_of(body, end)
 
-    def bodies(self, chunks: Sequence[int] | None = None) -> Iterator[bytes]:
-        """The records of each chunk, and groups of messages outside chunks.
-
-        Args:
-            chunks: places of the chunks to read; None for the whole file.
-        """
+    def bodies(self) -> Iterator[bytes]:
+        """The records of each chunk, and groups of messages outside chunks."""
         loose = bytearray()
         try:
             with open_regular(self.path) as file:
-                size = file.seek(0, os.SEEK_END)
-                places = (_record_at(file, place, size) for place in chunks or ())
-                chosen = ((op, self._content(file, op, start, end)) for op, start, end in places)
-                for op, body in self._scan(file, size) if chunks is None else chosen:
+                for op, body in self._scan(file, file.seek(0, os.SEEK_END)):
                     if op == Op.MESSAGE:
                         loose += body
                     if loose and (op != Op.MESSAGE or len(loose) > _LOOSE):
@@ -126,6 +121,11 @@ class McapReader:
                     yield bytes(loose)
         except OSError as error:
             raise self.refuse(f"cannot be read ({error.strerror})", "check the file") from None
+
+    def chunk(self, place: int) -> bytes:
+        """The records of the chunk at a place."""
+        with open_regular(self.path) as file:
+            return self._content(file, *_record_at(file, place, file.seek(0, os.SEEK_END)))
 
     def _scan(self, file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
         """Types and contents of the records of a file, see `_content`.
@@ -169,20 +169,18 @@ class McapReader:
         A definition is noted, and everything else is passed over.
         """
         length = end - start
-        if op in _DEFINITIONS:
-            self._expect_bounded(op, length)
-            self.note(op, _read(file, start, length))
-        elif op == Op.CHUNK:
+        if op == Op.CHUNK:
             if length > MAX_CHUNK:
                 raise self.refuse(f"has a chunk of {length} bytes", "convert it to smaller chunks")
             return self._unpacked(_read(file, start, length))
-        elif op == Op.MESSAGE:
+        if op == Op.MESSAGE:
             place = start - PREFIX.size
             return _read(file, place, end - place) if length <= MAX_CHUNK else b""
-        elif op not in _KNOWN and self._report is not None:
+        if op not in _KNOWN and self._report is not None:
             raise self.refuse(f"has a record of the unknown type {op}")
-        elif op not in _INDEXES:
-            self.budget.spend(items=1)
+        if op not in _INDEXES and not (op == Op.METADATA and self._is_indexed):
+            known = op in _DEFINITIONS
+            self.note(op, _read(file, start, min(length, MAX_DEFINITION + 1)) if known else b"")
         return b""
 
     def _next_chunk(self, file: BinaryIO, place: int, stop: int, damaged: str) -> int:
@@ -237,22 +235,37 @@ class McapReader:
 
     def note(self, op: int, content: bytes) -> None:
         """Keep a schema, channel, metadata or header record; others are only counted."""
-        self._expect_bounded(op, len(content))
+        if op not in _DEFINITIONS:
+            self.budget.spend(items=1)
+            return
+        if len(content) > MAX_DEFINITION:
+            raise self.refuse(f"has a record (type {op}) of more than {MAX_DEFINITION} bytes")
         key = op, int.from_bytes(content[:2], "little")
-        if op in _DEFINITIONS and self._contents.get(key) == content:
+        if self._contents.get(key) == content:
             return  # some writers repeat them in each chunk
-        self.budget.spend(items=1, memory=len(content) if op in _DEFINITIONS else 0)
+        self.budget.spend(items=1, memory=len(content))
         if op == Op.METADATA:
             self._metadata.append(content)
-        elif op in _DEFINITIONS:
-            values = self._unpack(op, content)
-            self._contents[key] = content
-            if op == Op.HEADER:
-                self.library = values[1]
-            elif op == Op.SCHEMA:
-                self.schemas[values[0]] = Schema(*values)
-            else:
-                self.channels[values[0]] = Channel(*values)
+            return
+        values, self._contents[key] = self._unpack(op, content), content
+        if op == Op.HEADER:
+            self.library = values[1]
+        elif op == Op.SCHEMA:
+            self.schemas[values[0]] = Schema(*values)
+        else:
+            self.channels[values[0]] = Channel(*values)
+
+    def note_indexed_metadata(self) -> None:
+        """Note all metadata now, where the summary lists them: recovered files have them last."""
+        with suppress(OSError), open_regular(self.path) as file:  # it is read again
+            summary = summary_of(self.path)
+            for place, length, _ in [] if summary is None else summary.metadata:
+                op, start, end = _record_at(file, place, place + length)
+                self._is_indexed = op == Op.METADATA and end == place + length
+                if not self._is_indexed:
+                    self._metadata.clear()
+                    return
+                self.note(op, _read(file, start, min(end - start, MAX_DEFINITION + 1)))
 
     def take_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Named key-value pairs read since the last call, in order."""
@@ -271,27 +284,11 @@ class McapReader:
         except ValueError as error:
             raise self.refuse(f"has {error}") from None
 
-    def _expect_bounded(self, op: int, length: int) -> None:
-        if op in _DEFINITIONS and length > MAX_DEFINITION:
-            raise self.refuse(f"has a record (type {op}) of {length} bytes")
-
     def blocks_of(self, body: bytes, end: str) -> Iterator[MessageBlock]:
         """Such messages in the records of a chunk; those of one channel stay in order."""
-        data = np.frombuffer(body, np.uint8)
-        for channel, (starts, lengths) in self.message_places(body).items():
-            if channel not in self.channels or not self.channels[channel].topic.endswith(end):
-                continue
-            for part in equal_runs(lengths):
-                step = PREFIX.size + int(lengths[part.start])
-                for first in range(part.start, part.stop, _BLOCK_ROWS):
-                    places = starts[first : min(first + _BLOCK_ROWS, part.stop)] - PREFIX.size
-                    out = np.empty((len(places), step), np.uint8)
-                    # Stretches without other records are copied at once.
-                    for run in equal_runs(places - step * np.arange(len(places))):
-                        place, count = int(places[run.start]), run.stop - run.start
-                        out[run] = data[place : place + count * step].reshape(-1, step)
-                    time = out[:, _TIME].copy().view("<i8")[:, 0].astype(np.int64)
-                    yield MessageBlock(channel, time, out[:, PREFIX.size + MESSAGE_HEAD.size :])
+        for channel, places in self.message_places(body).items():
+            if channel in self.channels and self.channels[channel].topic.endswith(end):
+                yield from blocks_at(body, channel, places)
 
     def message_places(self, body: bytes) -> dict[int, Places]:
         """Places of the messages of each channel in the records of a chunk; others are noted."""
@@ -318,7 +315,7 @@ class McapReader:
         number, start_of, length_of = (
             np.frombuffer(each, np.int64) for each in (channels, starts, lengths)
         )
-        if (length_of < MESSAGE_HEAD.size).any():
+        if (length_of < MESSAGE_HEAD).any():
             raise self.refuse("has a message without header")
         order = np.argsort(number, kind="stable")
         runs = sorted(equal_runs(number[order]), key=lambda run: int(order[run.start]))
@@ -326,6 +323,22 @@ class McapReader:
             int(number[order[run.start]]): (start_of[order[run]], length_of[order[run]])
             for run in runs
         }
+
+
+def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBlock]:
+    """The messages of a channel at these places in the records of a chunk."""
+    data, (starts, lengths) = np.frombuffer(body, np.uint8), places
+    for part in equal_runs(lengths):
+        length = int(lengths[part.start])
+        step = PREFIX.size + length
+        for first in range(part.start, part.stop, _BLOCK_ROWS):
+            heads = starts[first : min(first + _BLOCK_ROWS, part.stop)] - PREFIX.size
+            out = np.empty((len(heads), step), np.uint8)
+            # Stretches without other records are copied at once.
+            for run in equal_runs(heads - step * np.arange(len(heads))):
+                place, count = int(heads[run.start]), run.stop - run.start
+                out[run] = data[place : place + count * step].reshape(-1, step)
+            yield MessageBlock(channel, out.view(record_type(length - MESSAGE_HEAD))[:, 0])
 
 
 def _read(file: BinaryIO, position: int, count: int) -> bytes:
@@ -347,60 +360,52 @@ def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
 
 MARK = "mark"
 """Kind of the events that a user puts into a bag."""
+_SUMMARY = frozenset({
+    Op.SCHEMA, Op.CHANNEL, Op.CHUNK_INDEX, Op.METADATA_INDEX, Op.STATISTICS,
+})  # fmt: skip
 _MOST_SUMMARY = 32 << 20
 """Largest summary that is read [bytes]; larger files are read as a whole."""
 _END = PREFIX.size + 20 + len(MAGIC)
 """Size of footer and magic [bytes]."""
 
 
-def summary_of(path: Path) -> list[tuple[int, bytes]]:
-    """Types and contents of the records in a file's summary; none of a file without an end.
+def summary_of(path: Path) -> Summary | None:
+    """The summary of a file; None of a file without a complete end.
 
     Raises:
         OSError: it cannot be read.
     """
-    found: list[tuple[int, bytes]] = []
+    summary = Summary()
     with open_regular(path) as file:
-        place = file.seek(0, os.SEEK_END) - _END
-        if place < len(MAGIC):
-            return []
-        end = _read(file, place, _END)
-        start = int.from_bytes(end[PREFIX.size : PREFIX.size + 8], "little")
-        intact = PREFIX.unpack_from(end) == (Op.FOOTER, 20) and end.endswith(MAGIC)
-        if not intact or not 0 < start < place or place - start > _MOST_SUMMARY:
-            return []
-        while start < place:
-            op, content, start = _record_at(file, start, place)
-            if not start:
-                break
-            found.append((op, _read(file, content, start - content)))
-    return found
-
-
-def metadata_behind_chunks(path: Path, budget: Budget) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Metadata that follows the last chunk of a file, as in recovered ones; none without a summary.
-
-    Raises:
-        RecordingError: it cannot be read, or a record is malformed.
-    """
-    reader, last = McapReader(path, budget), 0
-    try:
-        summary = summary_of(path)
-        chunks = [content for op, content in summary if op == Op.CHUNK_INDEX]
-        places = [unpack(op, content)[:2] for op, content in summary if op == Op.METADATA_INDEX]
-        if chunks:
-            last = unpack(Op.CHUNK_INDEX, chunks[-1])[2]
-        with open_regular(path) as file:
-            for offset, length in places:
-                if offset > last:
-                    record = os.pread(file.fileno(), min(length, MAX_DEFINITION), offset)
-                    if record[:1] == bytes([Op.METADATA]):
-                        reader.note(Op.METADATA, record[PREFIX.size :])
-    except (ValueError, OverflowError):
-        return
-    except OSError as error:
-        raise reader.refuse(f"cannot be read ({error.strerror})", "check the file") from None
-    yield from reader.take_metadata()
+        stop = file.seek(0, os.SEEK_END) - _END
+        tail = _read(file, max(stop, 0), _END)
+        place = int.from_bytes(tail[PREFIX.size : PREFIX.size + 8], "little")
+        intact = PREFIX.unpack_from(tail) == (Op.FOOTER, 20) if stop > len(MAGIC) else False
+        if not (intact and tail.endswith(MAGIC) and 0 < place < stop <= place + _MOST_SUMMARY):
+            return None
+        known = 0
+        try:
+            while place < stop:
+                op, start, place = _record_at(file, place, stop)
+                if not place:
+                    return None
+                if op not in _SUMMARY:
+                    continue
+                known += 1
+                values = unpack(op, _read(file, start, place - start))
+                if op == Op.SCHEMA:
+                    summary.schemas.append(Schema(*values))
+                elif op == Op.CHANNEL:
+                    summary.channels.append(Channel(*values))
+                elif op == Op.CHUNK_INDEX and values[2] < stop:
+                    summary.chunks.append(ChunkIndex(*values))
+                elif op == Op.METADATA_INDEX and values[0] < stop:
+                    summary.metadata.append((values[0], values[1], values[2]))
+                elif op == Op.STATISTICS:
+                    summary.counts.update(values[-1])
+        except ValueError:
+            return None
+    return summary if known else None
 
 
 class FileContents(NamedTuple):
@@ -419,24 +424,22 @@ def file_contents(path: Path) -> FileContents:
     reader, counts, marked = McapReader(path), Counter[int](), False
     try:
         summary = summary_of(path)
-        for op, content in summary:
-            if op in _DEFINITIONS:
-                reader.note(op, content)
-            elif op == Op.STATISTICS:
-                counts.update(unpack(op, content)[-1])
-        events = {n for n, each in reader.channels.items() if each.topic.endswith(EVENTS_TOPIC)}
-        chunks = [ChunkIndex(*unpack(op, data)) for op, data in summary if op == Op.CHUNK_INDEX]
-        places = [each.offset for each in chunks if events & each.message_index_offsets.keys()]
-        for body in reader.bodies(places if summary else None):
-            for block in reader.blocks_of(body, "" if not summary else EVENTS_TOPIC):
-                if not summary:
-                    counts[block.channel] += len(block.payload)
-                if reader.channels[block.channel].topic.endswith(EVENTS_TOPIC):
-                    kinds = (decode_event(row.tobytes()).kind for row in block.payload)
-                    marked = marked or MARK in kinds
+        blocks = reader.blocks()
+        if summary is not None:
+            reader.channels = {channel.id: channel for channel in summary.channels}
+            events = {n for n, each in reader.channels.items() if each.topic.endswith(EVENTS_TOPIC)}
+            chunks = [each for each in summary.chunks if events & each.message_index_offsets.keys()]
+            bodies = (reader.chunk(each.offset) for each in chunks)
+            blocks = (block for body in bodies for block in reader.blocks_of(body, EVENTS_TOPIC))
+        for block in blocks:
+            counts[block.channel] += len(block.records)
+            if reader.channels[block.channel].topic.endswith(EVENTS_TOPIC):
+                kinds = {decode_event(row.tobytes()).kind for row in block.payload}
+                marked = marked or MARK in kinds
     except OSError as error:
         raise reader.refuse(f"cannot be read ({error.strerror})", "check the file") from None
     except (ValueError, CdrError) as error:
         raise reader.refuse(f"is damaged ({error})", "recover the bag") from None
+    found = counts if summary is None else summary.counts
     topics = {number: channel.topic for number, channel in reader.channels.items()}
-    return FileContents({topics[n]: count for n, count in counts.items() if n in topics}, marked)
+    return FileContents({topics[n]: count for n, count in found.items() if n in topics}, marked)

@@ -19,7 +19,6 @@ from ur_energy_model import __version__
 from ur_energy_model.files import open_regular
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
-    MESSAGE_HEAD,
     PREFIX,
     PROVISIONAL_TAIL,
     Channel,
@@ -34,10 +33,6 @@ from ur_energy_model.telemetry.samples import equal_runs
 
 LIBRARY = f"ur_energy_model {__version__}"
 COMPRESSION = "zstd"
-_MESSAGE = [
-    ("op", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4"),
-    ("log_time", "<u8"), ("publish_time", "<u8"),
-]  # fmt: skip
 
 
 def is_written(path: Path) -> bool | None:
@@ -73,7 +68,6 @@ class McapWriter:
         self.summary = Summary()
         self._durable = durable
         self._compressor = zstandard.ZstdCompressor(level=1)  # higher ones cost time, save little
-        self._sequence: dict[int, int] = {}
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
         self._opened = os.fstat(self._file)
@@ -100,7 +94,7 @@ class McapWriter:
         if not known:
             self.summary.schemas.append(schema)
         self.summary.channels.append(channel)
-        self.summary.counts[channel.id] = self._sequence[channel.id] = 0
+        self.summary.counts[channel.id] = 0
 
     def add_metadata(self, name: str, values: Mapping[str, str]) -> None:
         """Append named key-value pairs."""
@@ -110,37 +104,34 @@ class McapWriter:
 
     def write_chunk(self, blocks: Sequence[MessageBlock]) -> None:
         """Write messages as one chunk, in the order of their times."""
-        blocks = [block for block in blocks if len(block.time)]
+        blocks = [block for block in blocks if len(block.records)]
         if not blocks:
             return
-        rows, times = [], [block.time for block in blocks]
-        for block in blocks:
-            count, size = block.payload.shape
-            records = np.empty(count, np.dtype([*_MESSAGE, ("payload", "u1", (size,))]))
-            records["op"] = Op.MESSAGE
-            records["length"] = MESSAGE_HEAD.size + size
-            records["channel"] = block.channel
-            records["sequence"] = self._sequence[block.channel] + np.arange(count)
-            self._sequence[block.channel] += count
-            records["log_time"] = records["publish_time"] = block.time
-            records["payload"] = block.payload
-            rows.append(records.view(np.uint8).reshape(count, -1))
-        owner = np.repeat(np.arange(len(blocks)), [len(time) for time in times])
-        number = np.concatenate([np.arange(len(time)) for time in times])
-        order = np.argsort(np.concatenate(times), kind="stable")
-        owner, number = owner[order], number[order]
-        sizes = np.array([each.shape[1] for each in rows])[owner]
-        starts = np.cumsum(sizes) - sizes
-        runs = np.stack([owner, number - np.arange(len(order))], axis=1)
+        sequence = dict(self.summary.counts)
+        for channel, records in blocks:
+            records["sequence"] = sequence[channel] + np.arange(len(records))
+            sequence[channel] += len(records)
+        counts = np.array([len(records) for _, records in blocks])
+        owner = np.repeat(np.arange(len(blocks)), counts)
+        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        times = np.concatenate([block.time for block in blocks])
+        order = np.argsort(times, kind="stable")
+        places = np.empty(len(order), np.int64)
+        sizes = np.array([records.itemsize for _, records in blocks])[owner[order]]
+        places[order] = np.cumsum(sizes) - sizes
+        owners, numbers = owner[order], number[order]
+        runs = equal_runs(np.stack([owners, numbers - np.arange(len(order))], axis=1))
         body = b"".join(
-            rows[owner[run.start]][number[run.start] : number[run.stop - 1] + 1].tobytes()
-            for run in equal_runs(runs)
+            blocks[owners[run.start]]
+            .records[numbers[run.start] :][: run.stop - run.start]
+            .tobytes()
+            for run in runs
         )
-        index: dict[int, list[NDArray[np.int64]]] = {}
-        for i, block in enumerate(blocks):
-            entries = np.stack([block.time, starts[owner == i]], axis=1)
-            index.setdefault(block.channel, []).append(entries)
-        self.write_body(body, {channel: np.concatenate(each) for channel, each in index.items()})
+        entries = np.stack([times, places], axis=1)
+        channels = np.array([block.channel for block in blocks])[owner]
+        self.write_body(
+            body, {each: entries[channels == each] for each in dict.fromkeys(channels.tolist())}
+        )
 
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
         """Write message records as one chunk.
@@ -166,35 +157,27 @@ class McapWriter:
             self.summary.counts[channel] += len(entries)
 
     def check(self) -> None:
-        """Check that the file still exists at its path, and begins as it was written.
+        """Check that what was written so far can be read back at the path.
+
+        Of a file that is still open, only the beginning is compared; `close` compares the rest.
 
         Raises:
-            OSError: it was deleted or changed, or its mount disappeared.
+            OSError: it was deleted, moved, replaced, cut or overwritten, or its mount disappeared.
         """
-        if not os.path.samestat(self._opened, self.path.stat()):
+        now = self.path.stat()
+        if not os.path.samestat(self._opened, now):
             raise FileNotFoundError(errno.ENOENT, "the file has disappeared", str(self.path))
-        if not self._has_chunks(self.summary.chunks[:1]):
-            raise OSError(errno.EIO, "another program changed the file", str(self.path))
+        closed = self._closed
+        if closed is None or (closed.st_size, closed.st_mtime_ns) != (now.st_size, now.st_mtime_ns):
+            self._compare(self.summary.chunks[: 1 if self._file >= 0 else None])
 
     def is_intact(self) -> bool:
-        """Whether what was written so far can be read back at the path.
-
-        It cannot where the file was deleted, moved, replaced, cut or overwritten. Of a file that is
-        still open, only the beginning is compared; `close` compares the rest.
-        """
+        """Whether what was written so far can be read back at the path, see `check`."""
         try:
-            now = self.path.stat()
+            self.check()
         except OSError:
             return False
-        if not os.path.samestat(self._opened, now):
-            return False
-        closed = self._closed
-        if closed is not None and (closed.st_size, closed.st_mtime_ns) == (
-            now.st_size,
-            now.st_mtime_ns,
-        ):
-            return True
-        return self._has_chunks(self.summary.chunks[: 1 if self._file >= 0 else None])
+        return True
 
     def close(self) -> None:
         """Write the summary and close the file; it is closed even if writing fails.
@@ -205,8 +188,7 @@ class McapWriter:
         if self._file < 0:
             return
         try:
-            if not self._has_chunks(self.summary.chunks):
-                raise OSError(errno.EIO, "another program changed the file", str(self.path))
+            self._compare(self.summary.chunks)
             tail = self.summary.tail(self._end)
             try:
                 self._write(tail)
@@ -225,22 +207,16 @@ class McapWriter:
             os.close(self._file)
             self._file = -1
 
-    def _has_chunks(self, chunks: Sequence[ChunkIndex]) -> bool:
-        """Whether the file at the path begins as MCAP does, and these chunks begin as written."""
-        try:
-            with open_regular(self.path) as file:
-                if file.read(len(MAGIC)) != MAGIC:
-                    return False
-                for each in chunks:
-                    head = PREFIX.pack(Op.CHUNK, each.length - PREFIX.size)
-                    head += struct.pack(
-                        "<3Q", each.start_time, each.end_time, each.uncompressed_size
-                    )
-                    if os.pread(file.fileno(), len(head), each.offset) != head:
-                        return False
-        except OSError:
-            return False
-        return True
+    def _compare(self, chunks: Sequence[ChunkIndex]) -> None:
+        """Check that the file at the path begins as MCAP does, and these chunks as written."""
+        heads = {0: MAGIC}
+        for each in chunks:
+            head = PREFIX.pack(Op.CHUNK, each.length - PREFIX.size)
+            times = each.start_time, each.end_time, each.uncompressed_size
+            heads[each.offset] = head + struct.pack("<3Q", *times)
+        with open_regular(self.path) as file:
+            if any(os.pread(file.fileno(), len(each), at) != each for at, each in heads.items()):
+                raise OSError(errno.EIO, "another program changed the file", str(self.path))
 
     def _append(self, data: bytes) -> None:
         try:

@@ -7,9 +7,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
@@ -18,8 +18,14 @@ from ur_energy_model.codec import built
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import new_file, open_regular
 from ur_energy_model.ranges import GRAVITY
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.mcap_format import Summary
+from ur_energy_model.telemetry.bag.messages import (
+    DUMPER,
+    LATCHED,
+    TELEMETRY_TOPIC,
+    BagTopic,
+    offered_qos_profiles,
+)
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo
 from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt, integer
 
@@ -27,12 +33,9 @@ FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
 LIMITS = ReadingLimits(size=16_000_000, values=200_000)
 """Enough for a bag of ten thousand files."""
-LATCHED = "transient_local"
-"""Durability of topics whose last message late subscribers get."""
 _LATCHED_TEXT = re.compile(rf"durability: (?:{LATCHED}|1)\b")
 LONGEST_FILE_NAME = 255
 """Longest name that common file systems take [bytes]."""
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
@@ -60,6 +63,11 @@ class TopicEntry(NamedTuple):
     digest: str
     messages: int
     latched: bool = False
+
+    @classmethod
+    def of_topic(cls, topic: BagTopic, messages: int) -> TopicEntry:
+        """Entry of a topic with this number of messages."""
+        return cls(topic.name, topic.kind.name, topic.kind.digest, messages, topic.latched)
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class BagMetadata:
             "ros_distro": "jazzy",
         }
         text = yaml.dump(
-            {ROOT: content}, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=1000
+            {ROOT: content}, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=1000
         )
         with new_file(folder / FILE_NAME) as out:
             out.write(text)
@@ -187,28 +195,6 @@ def _nanoseconds(tree: YamlTree | None, key: str) -> int:
     return 0 if tree is None else Record(tree).read(key, _TIME, 0)
 
 
-def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
-    """Quality of service that the nodes offer on a topic, in the form of rosbag2 (version 9)."""
-    endless = [{"sec": 9223372036, "nsec": 854775807} for _ in range(3)]
-    profile = {
-        "history": "keep_last",
-        "depth": 1 if latched else 10,
-        "reliability": "reliable",
-        "durability": LATCHED if latched else "volatile",
-        "deadline": endless[0],
-        "lifespan": endless[1],
-        "liveliness": "automatic",
-        "liveliness_lease_duration": endless[2],
-        "avoid_ros_namespace_conventions": False,
-    }
-    return [profile]
-
-
-def qos_text(latched: bool) -> str:
-    """The same as it is stored with a channel."""
-    return yaml.dump(offered_qos_profiles(latched), Dumper=_DUMPER, sort_keys=False).rstrip()
-
-
 def is_latched(text: str) -> bool:
     """Whether profiles as they are stored with a channel, of any version, are latched."""
     return _LATCHED_TEXT.search(text) is not None
@@ -234,6 +220,7 @@ _NAMES = {
 }
 _NUMBERS = ("rate", "gravity", "payload_mass", "payload_center_of_mass", "simulated")
 """Keys whose values are JSON."""
+_TEXTS = ("robot", "serial", "controller_version", "program")
 
 
 def custom_of_info(
@@ -241,27 +228,16 @@ def custom_of_info(
 ) -> dict[str, str]:
     """Provenance of a recording as key-value pairs; what is unknown is left out."""
     entries: dict[str, Any] = {
-        "robot": info.robot,
-        "serial": info.serial,
-        "controller_version": info.controller_version,
-        "rate": info.rate,
+        **{key: value for key, value in asdict(info).items() if value not in (None, "", {})},
         "fields": ",".join(fields),
-        "gravity": info.gravity,
-        "payload_mass": info.payload_mass,
-        "payload_center_of_mass": info.payload_center_of_mass,
-        "simulated": info.simulated,
-        "program": info.program,
-        "namespace": info.namespace or None,
-        "tf_prefix": info.tf_prefix or None,
         "recorded_from": info.source,
         "stamps": "host" if host_clock else "controller",
         "package_version": __version__,
-        "extra": dict(info.extra) or None,
     }
     return {
         key: value if isinstance(value, str) else json.dumps(value)
         for key, value in entries.items()
-        if value is not None
+        if key not in ("source", "removed")
     }
 
 
@@ -276,33 +252,25 @@ def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
     """
     try:
         own = {key: json.loads(custom[key]) for key in _NUMBERS if key in custom}
-        rate = None if "rate" not in own else float(own["rate"])
-        if rate is not None and not 0.0 < rate <= 1e5:
+        rate, mass = own.get("rate"), float(own.get("payload_mass", math.nan))
+        if rate is not None and not 0.0 < (rate := float(rate)) <= 1e5:
             raise ValueError(f"rate {rate:g}")
         extra = json.loads(custom.get("extra", "{}"))
-        mass = float(own.get("payload_mass", math.nan))
         return RecordingInfo(
             source=source,
-            robot=custom.get("robot"),
-            serial=custom.get("serial"),
-            controller_version=custom.get("controller_version"),
             rate=rate,
             gravity=_vector(own.get("gravity"), GRAVITY.low, GRAVITY.high),
             payload_mass=mass if -1e-9 <= mass <= 3e3 else None,
             payload_center_of_mass=_vector(own.get("payload_center_of_mass"), 0.0, 10.0),
             simulated=own.get("simulated") is True,
-            program=custom.get("program"),
-            namespace=name_of_custom(custom, "namespace"),
-            tf_prefix=name_of_custom(custom, "tf_prefix"),
             removed=removed_samples(custom),
             extra={str(key): str(value) for key, value in extra.items()},
+            **{key: custom[key] for key in _TEXTS if key in custom},
+            **{key: name_of_custom(custom, key) for key in _NAMES},
         )
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise RecordingError(
-            source,
-            f"its recording information is malformed ({excerpt(str(error))})",
-            "record again, or import the CSV again",
-        ) from None
+        problem = f"its recording information is malformed ({excerpt(str(error))})"
+        raise RecordingError(source, problem, "record again, or import the CSV again") from None
 
 
 def _vector(value: Any, low: float, high: float) -> tuple[float, float, float] | None:
@@ -325,34 +293,32 @@ def removed_samples(custom: Mapping[str, str]) -> int:
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else 0
 
 
-def custom_of_gap(gap: Gap) -> dict[str, str]:
-    """A gap as key-value pairs."""
-    values = asdict(gap).items()
-    return {key: value if key == "cause" else json.dumps(value) for key, value in values}
+Note: TypeAlias = Gap | str | None
+"""What belongs to a sample: the gap in front of it, or the program that was loaded from it on."""
 
 
-def placed_record(name: str, custom: Mapping[str, str]) -> list[tuple[int, Gap | str | None]]:
-    """The index in a file and content of a record of a gap or program: the gap, or the name.
+def custom_of_note(index: int, note: Note) -> tuple[str, dict[str, str]]:
+    """Name and key-value pairs of the record of a note of the sample of this index in a file."""
+    if not isinstance(note, Gap):
+        return PROGRAM_RECORD_NAME, {"index": str(index), "name": note or ""}
+    values = asdict(replace(note, index=index)).items()
+    texts = {key: value if key == "cause" else json.dumps(value) for key, value in values}
+    return GAP_RECORD_NAME, texts
 
-    Empty if it is another record, or malformed.
-    """
+
+def notes_of_custom(name: str, custom: Mapping[str, str]) -> list[tuple[int, Note]]:
+    """The index in a file and the note of a record; empty if it is another one, or malformed."""
     try:
         if name == PROGRAM_RECORD_NAME:
             return [(int(custom["index"]), custom["name"] or None)]
         if name == GAP_RECORD_NAME:
-            values = {
-                key: text if key == "cause" else json.loads(text) for key, text in custom.items()
-            }
+            texts = custom.items()
+            values = {key: text if key == "cause" else json.loads(text) for key, text in texts}
             gap = built(Gap, values)
             return [(gap.index, gap)]
     except (KeyError, ValueError, OverflowError, RecursionError):
         pass
     return []
-
-
-def custom_of_program(index: int, name: str | None) -> dict[str, str]:
-    """Index and name of a program as key-value pairs."""
-    return {"index": str(index), "name": name or ""}
 
 
 def gaps_to_text(gaps: Sequence[Gap]) -> str:

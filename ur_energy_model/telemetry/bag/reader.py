@@ -10,40 +10,48 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
+import zstandard
+from numpy.typing import NDArray
 
-from ur_energy_model.errors import RecordingError
+from ur_energy_model.errors import MissingFieldError, RecordingError
+from ur_energy_model.files import Budget
 from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files
-from ur_energy_model.telemetry.bag.layout import EVENTS_TOPIC, TELEMETRY_TOPIC, decode_event
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
-from ur_energy_model.telemetry.bag.mcap_reader import (
-    McapReader,
-    budget_of,
-    metadata_behind_chunks,
-)
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
-from ur_energy_model.telemetry.bag.message_decoder import (
-    MAX_MESSAGE,
-    DecodedSamples,
-    SampleNumbers,
-    SeenSamples,
-    TelemetryDecoder,
-    join_samples,
+from ur_energy_model.telemetry.bag.messages import (
+    DYNAMIC_JOINT_STATE,
+    EVENTS_TOPIC,
+    TELEMETRY_TOPIC,
+    TelemetryLayout,
+    decode_event,
 )
-from ur_energy_model.telemetry.bag.message_encoder import DYNAMIC_JOINT_STATE
 from ur_energy_model.telemetry.bag.metadata import (
     RECORD_NAME,
+    Note,
     info_of_custom,
-    placed_record,
+    notes_of_custom,
 )
-from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.samples import (
+    Event,
+    Gap,
+    RecordingInfo,
+    Telemetry,
+    find_gaps,
+    join_columns,
+)
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array, Bytes, Self
+from ur_energy_model.typing import Array, Bytes, Mask, Self
 from ur_energy_model.yaml_reader import excerpt
 
+Samples: TypeAlias = dict[str, NDArray[Any]]
+"""Consecutive samples: values by field, [n] or [n, width], and host times [n], ns, by STAMP."""
+STAMP = ""
 BATCH = 5000
 MISSING_FILE = "a file between is no longer part of the bag"
 """Cause of a gap between two files."""
@@ -60,7 +68,7 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
         RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
-    return reader.telemetry(join_samples(list(reader.parts())), last=True)
+    return reader.telemetry(join_columns(list(reader.parts())), last=True)
 
 
 def iterate_bag(
@@ -79,18 +87,17 @@ def iterate_bag(
         RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
     """
     reader = _BagReader(Path(path), fields)
-    waiting: list[DecodedSamples] = []
-    count = 0
+    waiting, count = list[Samples](), 0
     for part in reader.parts():
         waiting.append(part)
-        count += len(part.stamp)
+        count += len(part[STAMP])
         while count > (size := reader.same_program(samples)):  # the last has the gap at the end
-            joined = join_samples(waiting)
-            yield reader.telemetry(joined.cut(slice(size)))
-            waiting = [joined.cut(slice(size, None))]
+            joined = join_columns(waiting)
+            yield reader.telemetry(_cut(joined, slice(size)))
+            waiting = [_cut(joined, slice(size, None))]
             count -= size
-    if any(len(part.stamp) for part in waiting):
-        yield reader.telemetry(join_samples(waiting), last=True)
+    if count:
+        yield reader.telemetry(join_columns(waiting), last=True)
 
 
 def read_info(path: Path | str) -> RecordingInfo:
@@ -121,6 +128,196 @@ def read_events(path: Path | str) -> list[Event]:
     except CdrError as error:
         raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
 
+
+# Messages as columns, and each sample once.
+
+MAX_MESSAGE = 1 << 18
+"""Largest telemetry message in bytes; with all fields it has 20 kB."""
+_LAYOUT_ITEMS, _CHANGE_ITEMS = 4000, 5
+"""What a layout of messages, and a change to another one, cost of a bag's budget."""
+_KEPT_TOGETHER = 4096
+_MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
+"""Odd factors that make one key of two times."""
+
+
+def _cut(samples: Samples, part: slice | Mask) -> Samples:
+    return {name: values[part] for name, values in samples.items()}
+
+
+class TelemetryDecoder:
+    """Decodes the messages of one bag, whose layout may change from message to message.
+
+    Args:
+        path: of the bag, for error messages.
+        chosen: RTDE names to decode beside `timestamp`; None for all fields of the first message.
+        budget: of the bag.
+    """
+
+    def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
+        self._path, self._budget = path, budget
+        self._chosen = None if chosen is None else {"timestamp", *chosen}
+        self._layouts: dict[int, list[TelemetryLayout]] = {}
+        self._names: tuple[str, ...] | None = None
+        self._last: TelemetryLayout | None = None
+
+    def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
+        """Samples of messages [n, size]; with `constant_layout` they need not be compared.
+
+        Raises:
+            RecordingError: a malformed message, or messages beyond the limits.
+            MissingFieldError: a message lacks a field.
+        """
+        while len(messages):
+            layout = self._layout_of(messages)
+            if self._names is None:  # the first message decides
+                names, chosen = layout.places.keys(), self._chosen
+                self._names = tuple(name for name in names if chosen is None or name in chosen)
+            for name in self._names:
+                if name not in layout.places:
+                    problem, remedy = "is not in all messages", "record the bag again"
+                    raise MissingFieldError(self._path, problem, remedy, field=name)
+            count = len(messages) if constant_layout else 0
+            size = 1  # compared in growing parts, so that frequent changes of layout cost little
+            while count < len(messages):
+                same = layout.template.matches(messages[count : count + size])
+                count += len(same) if same.all() else int(np.argmin(same))
+                if not same.all():
+                    break
+                size *= 8
+            stamp, columns = layout.decode(messages[:count], self._names)
+            yield {STAMP: stamp, **columns}
+            messages = messages[count:]
+
+    def _layout_of(self, messages: Bytes) -> TelemetryLayout:
+        """Layout of the first message."""
+        known = self._layouts.setdefault(messages.shape[1], [])
+        layout = next((each for each in known if each.template.matches(messages[:1])[0]), None)
+        if layout is None:
+            self._budget.spend(items=_LAYOUT_ITEMS)
+            try:
+                if messages.shape[1] > MAX_MESSAGE:
+                    raise CdrError(f"of {messages.shape[1]} bytes")
+                layout = TelemetryLayout(messages[0].tobytes())
+            except CdrError as error:
+                problem = f"has a malformed message ({error})"
+                raise RecordingError(self._path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
+            if "timestamp" not in layout.places:
+                problem = "the messages carry no controller timestamp"
+                remedy = "record with ur_energy record"
+                raise MissingFieldError(self._path, problem, remedy, field="timestamp")
+            known.append(layout)
+        if layout is not self._last:
+            self._budget.spend(items=_CHANGE_ITEMS)
+            self._last = layout
+        return layout
+
+
+class SeenSamples:
+    """Separates samples that came before from new ones.
+
+    A repeated sample has the controller time and the host time of an earlier one; a controller that
+    started again has new host times. The times seen are kept compressed, some bytes a sample, and
+    are compared only where host times do not all advance.
+
+    Attributes:
+        in_order: whether the host times of all samples so far advanced.
+    """
+
+    def __init__(self) -> None:
+        self.in_order = True
+        self._newest = np.iinfo(np.int64).min
+        self._waiting: list[NDArray[np.int64]] = []
+        self._kept: list[tuple[int, int, bytes]] = []
+        """Lowest and highest host time of some thousand samples, and their times."""
+
+    def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
+        """Which samples [n >= 1] are new; they count as seen from now on.
+
+        Args:
+            time: controller times [n], s.
+            stamp: host times [n], ns; samples without one (not positive) are new.
+        """
+        rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
+        new = np.ones(len(stamp), bool)
+        low, high = int(stamp.min()), int(stamp.max())
+        if stamp[0] <= self._newest or (np.diff(stamp) <= 0).any():
+            self.in_order = False
+            keys = (rows * _MIX).sum(axis=0)
+            new[:] = False
+            new[np.unique(keys, return_index=True)[1]] = True
+            for known in self._known(low, high):
+                new &= ~np.isin(keys, (known * _MIX).sum(axis=0))
+            new |= stamp <= 0
+        self._newest = max(self._newest, high)
+        self._waiting.append(rows if new.all() else rows[:, new])
+        if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
+            rows, self._waiting = np.concatenate(self._waiting, axis=1), []
+            steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)  # most of them are equal
+            packed = zstandard.compress(steps.reshape(-1, 8).T.tobytes(), 1)
+            self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
+        return new
+
+    def _known(self, low: int, high: int) -> Iterator[NDArray[np.int64]]:
+        """Times [2, n] of groups of samples that may have host times in this range [ns]."""
+        for rows in self._waiting:
+            if rows.size and rows[1].min() <= high and rows[1].max() >= low:
+                yield rows
+        for lowest, highest, packed in self._kept:
+            if lowest <= high and highest >= low:
+                steps = np.frombuffer(zstandard.decompress(packed), np.uint8).reshape(8, -1)
+                yield np.cumsum(steps.T.copy().view(np.int64).reshape(2, -1), axis=1)
+
+
+class NotePlacer:
+    """Finds the places in a bag, where each sample counts once, of the notes of one file.
+
+    Notes name samples by their indexes among those that the file was recorded with. Some of these
+    may be in an earlier file too; samples that the file has twice were copied later.
+
+    Args:
+        first: index in the bag of the file's first new sample.
+
+    Attributes:
+        recorded: number of the file's samples so far, without copies within it.
+        ahead: notes of samples that have not come yet, with their indexes in the file.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.recorded, self._next = 0, first
+        self._newest = np.iinfo(np.int64).min
+        self.ahead: list[tuple[int, Note]] = []
+
+    def count(self, new: Mask, stamp: NDArray[np.int64]) -> list[tuple[int, Note]]:
+        """Count the next samples; returns the notes of them, with their indexes in the bag.
+
+        Args:
+            new: samples [n] that are in the bag for the first time.
+            stamp: their host times [n], ns.
+        """
+        own = new
+        if not new.all():
+            newest = np.maximum.accumulate(np.append(self._newest, stamp))
+            own = new | (stamp > newest[:-1])
+        stop, found = self.recorded + int(np.count_nonzero(own)), []
+        if any(index < stop for index, _ in self.ahead):
+            found = self.rest(self.recorded - 1)
+            places = self.recorded + np.append(0, np.cumsum(own))
+            kept = self._next + np.append(0, np.cumsum(new))
+            for index, note in self.ahead:
+                if self.recorded <= index < stop:
+                    found.append((int(kept[np.searchsorted(places, index)]), note))
+            self.ahead = [each for each in self.ahead if each[0] >= stop]
+        self.recorded, self._next = stop, self._next + int(np.count_nonzero(new))
+        self._newest = max(self._newest, int(stamp.max()))
+        return found
+
+    def rest(self, last: int | None = None) -> list[tuple[int, Note]]:
+        """Notes up to an index in the file, default its end, with their indexes in the bag."""
+        last, shift = self.recorded if last is None else last, self._next - self.recorded
+        return [(index + shift, note) for index, note in self.ahead if index <= last]
+
+
+# One pass over a bag.
 
 _GROUP = 1000
 """Messages of one size in sqlite3 storage that are decoded together."""
@@ -154,15 +351,13 @@ class _BagReader:
         self._gaps: list[Gap] = []
         self._programs: list[tuple[int, str | None]] = []
         """Samples from which on a program was loaded, and its name."""
-        self._ahead: list[tuple[int, Gap | str | None]] = []
-        """Gaps and programs of samples that are not read yet, by their indexes in the file."""
-        self._numbers = SampleNumbers(0)
+        self._notes = NotePlacer(0)
         self._file_starts: list[int] = []
         self._seen = SeenSamples()
         self._decoded = self._repeated = self._reported = self._returned = 0
         self._last_time = math.nan
 
-    def parts(self) -> Iterator[DecodedSamples]:
+    def parts(self) -> Iterator[Samples]:
         """Decoded samples, some hundreds at a time.
 
         Raises:
@@ -171,11 +366,11 @@ class _BagReader:
         mcap = self._metadata is None or self._metadata.storage == "mcap"
         for file in self._files:
             for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
-                new = self._seen.are_new(part.columns["timestamp"], part.stamp)
-                self._place(self._numbers.count(self._ahead, new, part.stamp))
+                new = self._seen.are_new(part["timestamp"], part[STAMP])
+                self._place(self._notes.count(new, part[STAMP]))
                 self._decoded += int(np.count_nonzero(new))
                 self._repeated += int(np.count_nonzero(~new))
-                yield part if new.all() else part.cut(new)
+                yield part if new.all() else _cut(part, new)
         count = self._decoded + self._repeated
         if count == 0:
             problem = f"holds no samples on {TELEMETRY_TOPIC}"
@@ -186,13 +381,12 @@ class _BagReader:
             problem = f"is truncated: {count} of {expected} samples are there"
             raise RecordingError(self._path, problem, f"copy the bag again, or {RECOVER}")
 
-    def _mcap_parts(self, file: Path) -> Iterator[DecodedSamples]:
+    def _mcap_parts(self, file: Path) -> Iterator[Samples]:
         reader, first = McapReader(file, self._budget), self._decoded
-        self._numbers, self._ahead = SampleNumbers(first), []
+        self._notes = NotePlacer(first)
         if first:
             self._file_starts.append(first)
-        behind = list(metadata_behind_chunks(file, self._budget))
-        self._take_metadata(behind, first)
+        reader.note_indexed_metadata()
         for block in reader.blocks(TELEMETRY_TOPIC):
             self._take_metadata(reader.take_metadata(), first)
             channel = reader.channels[block.channel]
@@ -200,13 +394,12 @@ class _BagReader:
             if schema is not None and schema.name == DYNAMIC_JOINT_STATE.name:
                 own = reader.library == LIBRARY
                 yield from self._samples(channel.topic, block.payload, constant_layout=own)
-        if not behind:
-            self._take_metadata(reader.take_metadata(), first)
-        self._place(self._numbers.rest(self._ahead))
+        self._take_metadata(reader.take_metadata(), first)
+        self._place(self._notes.rest())
         # Programs of samples that an earlier file has too do not go on in the next one.
         self._programs = [program for program in self._programs if program[0] < self._decoded]
 
-    def _sqlite_parts(self, path: Path) -> Iterator[DecodedSamples]:
+    def _sqlite_parts(self, path: Path) -> Iterator[Samples]:
         try:
             with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
                 if hasattr(file, "setlimit"):  # Python 3.11
@@ -238,9 +431,7 @@ class _BagReader:
         except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
             raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
 
-    def _samples(
-        self, topic: str, messages: Bytes, *, constant_layout: bool
-    ) -> Iterator[DecodedSamples]:
+    def _samples(self, topic: str, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
         """Samples of messages [n, size] of a topic, which must be the one of all messages."""
         if self._topic not in (None, topic):
             both = f"{excerpt(str(self._topic))} and {excerpt(topic)}"
@@ -259,36 +450,34 @@ class _BagReader:
                 self._custom = {**values, **self._custom}
                 self._budget.spend(items=len(values))
             else:
-                self._ahead += placed_record(name, values)
+                self._notes.ahead += notes_of_custom(name, values)
 
-    def _place(self, records: Iterable[tuple[int, Gap | str | None]]) -> None:
-        """Keep gaps and programs at their indexes in the bag."""
-        for index, what in records:
-            if not isinstance(what, Gap):
-                self._programs.append((index, what))
+    def _place(self, notes: Iterable[tuple[int, Note]]) -> None:
+        for index, note in notes:
+            if not isinstance(note, Gap):
+                self._programs.append((index, note))
             elif index >= self._returned:
-                self._gaps.append(replace(what, index=index))
+                self._gaps.append(replace(note, index=index))
 
     def same_program(self, samples: int) -> int:
         """Number of samples, at most this one, until another program was loaded."""
         ahead = [index - self._returned for index, _ in self._programs]
         return min([samples, *(count for count in ahead if count > 0)])
 
-    def telemetry(self, part: DecodedSamples, *, last: bool = False) -> Telemetry:
+    def telemetry(self, part: Samples, *, last: bool = False) -> Telemetry:
         """The next samples, with the gaps among and in front of them; behind the last ones too."""
         if self._info is None:
             self._info = info_of_custom(self._custom, str(self._path))
         while self._programs and self._programs[0][0] <= self._returned:
             self._info = replace(self._info, program=self._programs.pop(0)[1])
-        clock = part.columns["timestamp"]
+        clock, host = part["timestamp"], part.pop(STAMP)
         gaps = self._gaps_of(clock, None if self._info.rate is None else 1 / self._info.rate, last)
         self._returned, self._last_time = self._returned + len(clock), float(clock[-1])
         repeated, self._reported = self._repeated - self._reported, self._repeated
-        host = self._custom.get("stamps", "host") == "host"
-        chosen = part.columns if self._chosen is None else self._chosen
-        columns = {name: values for name, values in part.columns.items() if name in chosen}
-        stamp = part.stamp if host else None
-        return Telemetry(clock, columns, self._info, tuple(gaps), stamp, repeated)
+        stamp = host if self._custom.get("stamps", "host") == "host" else None
+        if self._chosen is not None:  # the time is always read
+            part = {name: values for name, values in part.items() if name in self._chosen}
+        return Telemetry(clock, part, self._info, tuple(gaps), stamp, repeated)
 
     def _gaps_of(self, clock: Array, period: float | None, last: bool) -> list[Gap]:
         """Gaps in and in front of the next samples; behind them too, if they are the last ones."""

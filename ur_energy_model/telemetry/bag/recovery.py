@@ -8,27 +8,19 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
-from ur_energy_model.telemetry.bag.cdr import CdrError
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
-from ur_energy_model.telemetry.bag.layout import TELEMETRY_TOPIC, TelemetryLayout
-from ur_energy_model.telemetry.bag.mcap_format import MESSAGE_HEAD, PREFIX
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader, Places, summary_of
+from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
+from ur_energy_model.telemetry.bag.mcap_reader import McapReader, blocks_at, summary_of
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, is_written
-from ur_energy_model.telemetry.bag.message_decoder import (
-    LAYOUT_ITEMS,
-    MAX_MESSAGE,
-    SampleNumbers,
-    SeenSamples,
-)
-from ur_energy_model.telemetry.bag.message_encoder import TOPICS, topics_in
+from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC, TOPICS, topics_in
 from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
     GAP_RECORD_NAME,
@@ -38,18 +30,25 @@ from ur_energy_model.telemetry.bag.metadata import (
     REMOVED,
     BagMetadata,
     FileEntry,
+    Note,
     TopicEntry,
-    custom_of_gap,
-    custom_of_program,
+    custom_of_note,
     gaps_to_text,
     info_of_custom,
     is_latched,
     name_of_custom,
-    placed_record,
+    notes_of_custom,
     read_metadata,
 )
+from ur_energy_model.telemetry.bag.reader import (
+    STAMP,
+    NotePlacer,
+    Samples,
+    SeenSamples,
+    TelemetryDecoder,
+)
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
-from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Mask
 
 DAMAGED = "damaged file"
 """Cause of a gap that damage left."""
@@ -59,15 +58,13 @@ MAX_PROBLEMS = 100
 """Most problems of a file that are named."""
 
 
+_MOST_BLOCKS = 100_000
+"""Most groups of messages of one size in a chunk; only a hostile one has more."""
+
+
 @dataclass(frozen=True)
 class Recovery:
-    """Result of a recovery.
-
-    Attributes:
-        samples: number of readable samples.
-        files: number of files of the bag.
-        problems: what was damaged, a line each.
-    """
+    """Number of readable samples and of files of a bag, and a line for each damage."""
 
     samples: int
     files: int
@@ -91,38 +88,34 @@ def recover_bag(path: Path) -> Recovery:
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
     if any(is_written(file) for file in files):
         raise RecordingError(path, "is still being recorded", "stop the recording first")
-    kept: list[_RecoveredFile] = []
-    problems: list[str] = []
-    custom: Mapping[str, str] = {}
+    old, known = None, dict[str, str]()
     with suppress(RecordingError):
-        custom = read_metadata(path).custom
+        old = read_metadata(path)
+        known = dict(old.custom)
+    removed = {key: value for key, value in known.items() if key == REMOVED}
+    kept, problems = list[_RecoveredFile](), list[str]()
     seen, chunks = SeenSamples(), set[tuple[int, int]]()
     try:
-        for path_of_file in files:
-            file = _RecoveredFile(path_of_file, custom, seen, chunks)
+        for each in files:
+            file = _RecoveredFile(each, known, seen, chunks)
             file.rewrite()
-            custom = {**file.custom, **custom}
-            problems += [f"{path_of_file.name}: {problem}" for problem in file.problems]
+            known = {**file.custom, **known}
+            problems += [f"{each.name}: {problem}" for problem in file.problems]
             if file.is_kept:
                 kept.append(file)
             else:
-                problems.append(f"{path_of_file.name}: nothing in it is readable, it is left out")
+                problems.append(f"{each.name}: nothing in it is readable, it is left out")
         samples = sum(file.samples for file in kept)
         if samples == 0:
             raise RecordingError(path, "holds no sample that could be read", "record again")
         if path.is_dir():
-            if not (path / FILE_NAME).exists():
-                problems.append(f"{FILE_NAME} was missing")
-            else:
-                try:
-                    counted = read_metadata(path).samples
-                except RecordingError:
-                    problems.append(f"{FILE_NAME} was not readable")
-                else:
-                    if counted > samples:
-                        lost = f"{counted - samples} of the {counted} samples"
-                        problems.append(f"{lost} that {FILE_NAME} counts are lost")
-            _write_metadata(path, kept, custom)
+            if old is None:
+                found = (path / FILE_NAME).exists()
+                problems.append(f"{FILE_NAME} was {'not readable' if found else 'missing'}")
+            elif old.samples > samples:
+                lost = f"{old.samples - samples} of the {old.samples} samples"
+                problems.append(f"{lost} that {FILE_NAME} counts are lost")
+            _metadata_of(kept, removed).write(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
@@ -139,12 +132,9 @@ def _files_of(folder: Path) -> list[Path]:
     return files
 
 
-def _write_metadata(
-    folder: Path, files: Sequence[_RecoveredFile], known: Mapping[str, str]
-) -> None:
+def _metadata_of(files: Sequence[_RecoveredFile], custom: Mapping[str, str]) -> BagMetadata:
     topics: dict[str, TopicEntry] = {}
     gaps: list[Gap] = []
-    custom = {key: value for key, value in known.items() if key == REMOVED}
     first = 0
     for file in files:
         schemas = {schema.id: schema.name for schema in file.summary.schemas}
@@ -161,8 +151,7 @@ def _write_metadata(
         custom = {**file.custom, **custom}
         first += file.samples
     entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
-    custom["gaps"] = gaps_to_text(gaps)
-    BagMetadata(entries, list(topics.values()), custom).write(folder)
+    return BagMetadata(entries, [*topics.values()], {**custom, "gaps": gaps_to_text(gaps)})
 
 
 class _RecoveredFile:
@@ -181,22 +170,19 @@ class _RecoveredFile:
     ) -> None:
         self.path, self._known, self._seen, self._chunks = path, known, seen, chunks
         self.custom: dict[str, str] = {}
-        self.gaps: tuple[Gap, ...] = ()
+        self.gaps: list[Gap] = []
         self.samples = 0
         self.problems: list[str] = []
         self._reader = McapReader(path, report=self._report)
+        self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
         self._last_time, self._typical = math.nan, math.nan
         self._steps: list[tuple[int, float, float]] = []
         """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
-        self._layouts: dict[int, TelemetryLayout] = {}
-        """By the sizes of messages."""
         self._old_gaps: list[Gap] = []
-        self._programs: list[tuple[int, str | None]] = []
-        self._programs_ahead: list[tuple[int, str | None]] = []
-        """Of samples that are not copied yet."""
+        self._programs: list[tuple[int, Note]] = []
         self._others: list[tuple[str, Mapping[str, str]]] = []
-        self._numbers = SampleNumbers(0)
+        self._places = NotePlacer(0)
         self._repeated = 0
 
     @property
@@ -214,7 +200,12 @@ class _RecoveredFile:
         try:
             for body in self._reader.bodies():
                 self._take_metadata()
-                self._copy_chunk(body)
+                try:
+                    blocks = self._intact_blocks(body)
+                except (RecordingError, KeyError, OverflowError) as error:
+                    self._report(f"a chunk is malformed ({error})", True)
+                else:
+                    self._writer.write_chunk(blocks)
             self._take_metadata()
             self._write_records()
             self._writer.close()
@@ -224,6 +215,11 @@ class _RecoveredFile:
             self._writer.abandon()
             temporary.unlink(missing_ok=True)
 
+    def _report(self, problem: str, damage: bool) -> None:
+        self._damaged |= damage
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
+
     def _take_metadata(self) -> None:
         with suppress(RecordingError):
             for name, values in self._reader.take_metadata():
@@ -231,80 +227,35 @@ class _RecoveredFile:
                     self.custom.update(values)
                 elif name not in (GAP_RECORD_NAME, PROGRAM_RECORD_NAME):
                     self._others.append((name, values))
-                for index, what in placed_record(name, values):
-                    if isinstance(what, Gap):
-                        self._old_gaps.append(what)
+                for index, note in notes_of_custom(name, values):
+                    if isinstance(note, Gap):
+                        self._old_gaps.append(note)
                     else:
-                        self._programs_ahead.append((index, what))
+                        self._places.ahead.append((index, note))
 
-    def _write_records(self) -> None:
-        """Write provenance, programs and gaps behind the chunks."""
-        if self.custom:
-            self._writer.add_metadata(RECORD_NAME, self.custom)
-        for index, program in (*self._programs, *self._numbers.rest(self._programs_ahead)):
-            self._writer.add_metadata(PROGRAM_RECORD_NAME, custom_of_program(index, program))
-        for name, values in self._others:
-            self._writer.add_metadata(name, values)
-        self.gaps = tuple(gap for gap in self._old_gaps if gap.index <= self.samples)
-        if self._repeated:
-            text = f"{self._repeated} samples were in the bag twice; each is kept once"
-            self._report(text, False)
-            self.gaps = ()
-        if (self._damaged or self._repeated) and self.samples:
-            rate = None
-            with suppress(RecordingError):  # the samples are worth saving without it
-                rate = info_of_custom(self.custom, str(self.path)).rate
-            self.gaps = tuple(self._found_gaps(None if rate is None else 1.0 / rate))
-        for gap in self.gaps:
-            self._writer.add_metadata(GAP_RECORD_NAME, custom_of_gap(gap))
-
-    def _found_gaps(self, period: float | None) -> Iterator[Gap]:
-        """Gaps among the samples that are left: the old ones at their new indexes, and new ones.
-
-        Args:
-            period: of the recording [s], None if it is unknown.
-        """
-        known = {(gap.start, gap.end): gap for gap in self._old_gaps}
-        for index, start, end in self._steps:
-            found = find_gaps(np.array([start, end]), period, typical=self._typical)
-            new = [replace(gap, cause=DAMAGED) for gap in found]
-            for gap in [known[start, end]] if (start, end) in known else new:
-                yield replace(gap, index=index)
-        for gap in self._old_gaps:
-            if gap.start == self._last_time:
-                yield replace(gap, index=self.samples)
-
-    def _report(self, problem: str, damage: bool) -> None:
-        self._damaged |= damage
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(problem)
-
-    def _copy_chunk(self, body: bytes) -> None:
-        """Copy a chunk without messages of lost channels, and without repeated samples."""
-        try:
-            places = self._reader.message_places(body)
-            lost = [number for number in places if not self._has_channel(number)]
-            if lost:
-                body = _without(body, [places[number] for number in lost])
-                places = self._reader.message_places(body)
-            chunk = zlib.crc32(body), len(body)
-            repeated = self._take_samples(body, places)
-            if repeated is not None:
-                if chunk in self._chunks:
-                    return
-                body = _without(body, [repeated])
-                places = self._reader.message_places(body)
-                chunk = zlib.crc32(body), len(body)
-            self._chunks.add(chunk)
-            index = {
-                channel: np.stack([_log_times(body, starts), starts - PREFIX.size], axis=1)
-                for channel, (starts, _) in places.items()
-            }
-        except (RecordingError, CdrError, KeyError, IndexError, OverflowError) as error:
-            self._report(f"a chunk is malformed ({error})", True)
-            return
-        if index:
-            self._writer.write_body(body, index)
+    def _intact_blocks(self, body: bytes) -> list[MessageBlock]:
+        """Messages of a chunk without those of lost channels, and without repeated samples."""
+        reader, repeated = self._reader, self._repeated
+        places = reader.message_places(body)
+        known = [number for number in places if self._has_channel(number)]
+        found = (block for number in known for block in blocks_at(body, number, places[number]))
+        blocks = list(islice(found, _MOST_BLOCKS + 1))
+        if len(blocks) > _MOST_BLOCKS:
+            raise reader.refuse("has a chunk of messages of too many sizes")
+        decoded = {  # all of them, before any is counted
+            i: list(self._decoder.decode(block.payload, constant_layout=False))
+            for i, block in enumerate(blocks)
+            if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC)
+        }
+        for i, parts in decoded.items():
+            new = np.concatenate([self._are_new(part) for part in parts])
+            if not new.all():
+                blocks[i] = blocks[i]._replace(records=blocks[i].records[new])
+        chunk = zlib.crc32(body), len(body)
+        if self._repeated > repeated and chunk in self._chunks:
+            return []
+        self._chunks.add(chunk)
+        return blocks
 
     def _has_channel(self, number: int) -> bool:
         """Define a channel in the new file; a lost definition of ours follows from its number.
@@ -329,60 +280,58 @@ class _RecoveredFile:
         self._writer.add_channel(channel, schema)
         return True
 
-    def _take_samples(self, body: bytes, places: Mapping[int, Places]) -> Places | None:
-        """Count the new samples of a chunk; returns the places of the repeated ones."""
-        channels = self._reader.channels
-        found = [places[n] for n in places if channels[n].topic.endswith(TELEMETRY_TOPIC)]
-        if not found:
-            return None
-        starts, lengths = (np.concatenate(each) for each in zip(*found, strict=True))
-        data = np.frombuffer(body, np.uint8)
-        times, stamps = np.empty(len(starts)), np.empty(len(starts), np.int64)
-        for length in np.unique(lengths).tolist():
-            if length > MAX_MESSAGE:
-                raise CdrError("messages are no telemetry")
-            rows = lengths == length
-            messages = data[starts[rows][:, None] + np.arange(MESSAGE_HEAD.size, length)]
-            if length not in self._layouts:
-                self._reader.budget.spend(items=LAYOUT_ITEMS)
-                self._layouts[length] = TelemetryLayout.of_message(messages[0].tobytes())
-            stamps[rows], columns = self._layouts[length].decode(messages, ["timestamp"])
-            times[rows] = columns["timestamp"]
-        new = self._seen.are_new(times, stamps)
-        ahead = self._programs_ahead
-        if self._damaged:  # behind damage, only the number of a chunk is known
-            ahead[:] = [(self._numbers.recorded, name) for _, name in ahead]
-        self._programs += self._numbers.count(ahead, new, stamps)
-        if new.any():  # odd steps of the clock may be gaps
-            edges = np.append(self._last_time, times[new])
-            steps = np.diff(edges)
-            if math.isnan(self._typical):
-                self._typical = typical_step(steps)
-            odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical)).tolist()
-            self._steps += [(self.samples + i, *edges[i : i + 2].tolist()) for i in odd]
-            self.samples, self._last_time = self.samples + len(steps), float(edges[-1])
-        if new.all():
-            return None
+    def _are_new(self, part: Samples) -> Mask:
+        """Which samples [n] are in the bag for the first time; odd steps of their clock are noted.
+
+        Behind damage, only the number of a chunk is known: programs are of the next sample.
+        """
+        places, new = self._places, self._seen.are_new(part["timestamp"], part[STAMP])
+        if self._damaged:
+            places.ahead = [(places.recorded, program) for _, program in places.ahead]
+        self._programs += places.count(new, part[STAMP])
         self._repeated += int(np.count_nonzero(~new))
-        return starts[~new], lengths[~new]
+        edges = np.append(self._last_time, part["timestamp"][new])
+        steps = np.diff(edges)
+        if math.isnan(self._typical):
+            self._typical = typical_step(steps)
+        odd = np.flatnonzero((steps < 0) | (steps > _ODD_STEP * self._typical)).tolist()
+        self._steps += [(self.samples + i, *edges[i : i + 2].tolist()) for i in odd]
+        self.samples, self._last_time = self.samples + len(steps), float(edges[-1])
+        return new
 
+    def _write_records(self) -> None:
+        """Write provenance, programs and gaps behind the chunks."""
+        if self.custom:
+            self._writer.add_metadata(RECORD_NAME, self.custom)
+        for index, program in (*self._programs, *self._places.rest()):
+            self._writer.add_metadata(*custom_of_note(index, program))
+        for name, values in self._others:
+            self._writer.add_metadata(name, values)
+        if self._repeated:
+            text = f"{self._repeated} samples were in the bag twice; each is kept once"
+            self._report(text, False)
+        if self._damaged or self._repeated:
+            self.gaps = list(self._found_gaps())
+        else:
+            self.gaps = [gap for gap in self._old_gaps if gap.index <= self.samples]
+        for gap in self.gaps:
+            self._writer.add_metadata(*custom_of_note(gap.index, gap))
 
-def _log_times(body: bytes, starts: Indices) -> NDArray[np.int64]:
-    """Log times [n] of messages whose contents start at these places."""
-    data = np.frombuffer(body, np.uint8)[starts[:, None] + np.arange(6, 14)]
-    times: NDArray[np.int64] = data.view("<i8")[:, 0]
-    return times
-
-
-def _without(body: bytes, messages: Sequence[Places]) -> bytes:
-    """Records of a chunk without some messages, given by offsets and lengths of their contents."""
-    lost = sorted(
-        (start - PREFIX.size, start + length)
-        for starts, lengths in messages
-        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
-    )
-    edges = [0, *(edge for span in lost for edge in span), len(body)]
-    return b"".join(body[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True))
+    def _found_gaps(self) -> Iterator[Gap]:
+        """Gaps among the samples that are left: the old ones at their new indexes, and new ones."""
+        period = None
+        with suppress(RecordingError):  # the samples are worth saving without it
+            rate = info_of_custom(self.custom, str(self.path)).rate
+            period = None if rate is None else 1.0 / rate
+        known = {(gap.start, gap.end): gap for gap in self._old_gaps}
+        for index, start, end in self._steps:
+            found = find_gaps(np.array([start, end]), period, typical=self._typical)
+            new = [replace(gap, cause=DAMAGED) for gap in found]
+            for gap in [known[start, end]] if (start, end) in known else new:
+                yield replace(gap, index=index)
+        for gap in self._old_gaps:
+            if gap.start == self._last_time:
+                yield replace(gap, index=self.samples)
 
 
 # Bags whose recorder was killed.
@@ -403,7 +352,7 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     written = {is_written(file) for file in files}
     if True in written:
         return "written", writer
-    if all(map(summary_of, files)):
+    if all(summary_of(file) is not None for file in files):
         return "finished", writer
     known = None not in written and host == socket.gethostname()
     return "killed" if known else "unknown", writer

@@ -1,4 +1,4 @@
-"""BagWriter: writes telemetry as a rosbag2 directory with MCAP storage."""
+"""Writes bags, rosbag2 directories with MCAP storage: of telemetry, and of any messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,36 +16,34 @@ from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.cdr import Template
-from ur_energy_model.telemetry.bag.extra_messages import ExtraMessages, Messages
 from ur_energy_model.telemetry.bag.files import FileSplit
-from ur_energy_model.telemetry.bag.layout import (
-    JOINT_NAMES,
-    TelemetryLayout,
-    encode_event,
-    joint_state_template,
-)
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
-from ur_energy_model.telemetry.bag.message_encoder import (
+from ur_energy_model.telemetry.bag.messages import (
     EVENTS,
+    JOINT_NAMES,
     JOINT_STATES,
     NAMED_FIELDS,
     TELEMETRY,
-    StampRule,
+    TOPICS,
+    BagTopic,
+    Messages,
+    TelemetryLayout,
+    encode_event,
+    joint_state_template,
     topics_in,
 )
 from ur_energy_model.telemetry.bag.metadata import (
     BUDGET,
-    GAP_RECORD_NAME,
     HOST,
-    PROGRAM_RECORD_NAME,
     RECORD_NAME,
     REMOVED,
     BagMetadata,
     FileEntry,
-    custom_of_gap,
+    Note,
+    TopicEntry,
     custom_of_info,
-    custom_of_program,
+    custom_of_note,
     gaps_to_text,
 )
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -57,6 +55,7 @@ from ur_energy_model.telemetry.samples import (
     RecordingInfo,
     Telemetry,
     concatenate,
+    equal_runs,
 )
 from ur_energy_model.typing import Self
 
@@ -65,11 +64,118 @@ _LONGEST_CHUNK_NS = 1_000_000_000
 CHUNK_SAMPLES = 500
 """Most samples of a chunk; damage costs a whole one."""
 VIEWERS_PERIOD_NS = 20_000_000
+MOST_BYTES = 4 << 20
+"""Limit of the messages of other topics that wait for a chunk."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
 MOST_EVENTS = 1000
 _MOTION = ("actual_q", "actual_qd", "actual_current")
 """Position, velocity and effort of joint states, as UR's driver has them."""
+
+
+class StampRule:
+    """Stamps of consecutive batches of one recording.
+
+    Attributes:
+        host_clock: whether the recording has host stamps; None before the first batch.
+    """
+
+    def __init__(self) -> None:
+        self.host_clock: bool | None = None
+        self._shift = 0
+        self._last: int | None = None
+
+    def stamps(self, batch: Telemetry) -> NDArray[np.int64]:
+        """Host stamps [n] of a batch (ns), or its controller times where it has none.
+
+        Where the controller's clock starts again, its times continue one second later: log times
+        must not go back.
+        """
+        if self.host_clock is None:
+            self.host_clock = batch.stamp is not None
+        if batch.stamp is not None:
+            return batch.stamp
+        stamp: NDArray[np.int64] = np.rint(batch.time * 1e9).astype(np.int64)
+        first = int(stamp[0]) if self._last is None else self._last
+        steps = np.diff(stamp, prepend=first - self._shift)
+        steps[steps < 0] = 1_000_000_000
+        out: NDArray[np.int64] = first + np.cumsum(steps)
+        self._last = int(out[-1])
+        self._shift = self._last - int(stamp[-1])
+        return out
+
+
+class ExtraMessages:
+    """Messages that wait for the next chunk of a bag, and the channels of their topics.
+
+    A channel is defined in a file where its first message comes. Its number is the same in all
+    files of the bag.
+
+    Attributes:
+        topics: by number of the channel.
+        dropped: number of messages left out because too many waited.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[int, BagTopic] = {}
+        self.dropped = 0
+        self._numbers: dict[BagTopic, int] = {}
+        self._waiting: dict[BagTopic, list[Messages]] = {}
+        self._left: dict[BagTopic, list[Messages]] = {}
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def append(self, messages: Messages) -> None:
+        """Keep messages for the next chunk, unless too many wait."""
+        if self._bytes + messages.payload.nbytes > MOST_BYTES:
+            self.dropped += len(messages.stamp)
+            return
+        self._bytes += messages.payload.nbytes
+        self._waiting.setdefault(messages.topic, []).append(messages)
+        if messages.topic not in self._numbers:
+            number = len(TOPICS) + 1 + len(self.topics)
+            self._numbers[messages.topic] = number
+            self.topics[number] = messages.topic
+
+    def blocks(
+        self, file: McapWriter, written: int, until: int | None = None
+    ) -> list[MessageBlock]:
+        """Waiting messages for a chunk of a file, and the definitions of channels that it lacks.
+
+        Readers of a file without an index (of a killed recorder) need all messages in the order of
+        their log times: those older than `written` get it [ns], those later than `until` wait for
+        the next chunk.
+
+        Raises:
+            OSError: the disk fails; the messages keep waiting.
+        """
+        defined = {channel.id for channel in file.summary.channels}
+        blocks, self._left = [], {}
+        for topic, parts in self._waiting.items():
+            stamps = np.concatenate([part.stamp for part in parts])
+            time = np.maximum.accumulate(np.maximum(stamps, written))
+            count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
+            number, start = self._numbers[topic], 0
+            if count and number not in defined:
+                file.add_channel(*topic.definitions(number))
+            for run in equal_runs([part.payload.shape[1] for part in parts]):
+                payload = np.concatenate([part.payload for part in parts[run]])
+                stop = min(start + len(payload), max(count, start))
+                split = stop - start
+                if split:
+                    blocks.append(MessageBlock.of(number, time[start:stop], payload[:split]))
+                if split < len(payload):
+                    rest = Messages(topic, stamps[stop : start + len(payload)], payload[split:])
+                    self._left.setdefault(topic, []).append(rest)
+                start += len(payload)
+        return blocks
+
+    def confirm(self) -> None:
+        """The blocks made last were written."""
+        self._waiting, self._left = self._left, {}
+        self._bytes = sum(each.payload.nbytes for parts in self._waiting.values() for each in parts)
 
 
 @dataclass
@@ -151,10 +257,9 @@ class BagWriter:
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._held = 0
-        self._unrecorded_gaps: list[Gap] = []
         self._events: list[Event] = []
-        self._programs: list[tuple[int, str | None]] = []
-        """First samples, and names of programs, that wait for the next chunk."""
+        self._notes: list[tuple[int, Note]] = []
+        """Gaps and programs that wait for the next chunk, with the indexes of their samples."""
         self._extra = ExtraMessages()
         self._named = 0
         if self.path.exists():
@@ -201,7 +306,7 @@ class BagWriter:
             self._add_gap(replace(gap, index=gap.index + self.samples))
         if telemetry.info.program != self.info.program:
             self.info = replace(self.info, program=telemetry.info.program)
-            self._programs.append((self.samples, telemetry.info.program))
+            self._note(self.samples, telemetry.info.program)
         stamp = self._stamp_rule.stamps(telemetry)
         columns = {name: telemetry.columns.get(name, telemetry.time) for name in self.fields}
         self._pending.append(Telemetry(telemetry.time, columns, stamp=stamp))
@@ -267,7 +372,7 @@ class BagWriter:
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
         self._flush()
-        self._write_records(self._open(), self.samples + 1)
+        self._write_notes(self._open(), self.samples + 1)
         self._close()
         self.write_metadata()
 
@@ -287,7 +392,7 @@ class BagWriter:
         custom = {**self._custom(), "gaps": gaps_to_text(self.gaps)}
         if self.released_samples:
             custom[REMOVED] = str(self.released_samples)
-        found = [topic.entry(counts[number]) for number, topic in topics.items()]
+        found = [TopicEntry.of_topic(topic, counts[number]) for number, topic in topics.items()]
         BagMetadata(entries, found, custom).write(self.path)
         self._named = len(self._extra.topics)
 
@@ -329,10 +434,13 @@ class BagWriter:
         return {**custom, HOST: socket.gethostname(), **self._budget}
 
     def _add_gap(self, gap: Gap) -> None:
-        """Keep a gap for the next chunk; its index counts all samples that were accepted."""
         self.gaps.append(gap)
-        self._unrecorded_gaps.append(gap)
-        self._unrecorded_gaps.sort(key=lambda each: each.index)
+        self._note(gap.index, gap)
+
+    def _note(self, index: int, note: Note) -> None:
+        """Keep a gap or program for the next chunk; the index is among all accepted samples."""
+        self._notes.append((index, note))
+        self._notes.sort(key=lambda each: each[0])
 
     def _verify(self) -> None:
         """Leave out the files that can no longer be read back: their samples are a gap."""
@@ -393,12 +501,12 @@ class BagWriter:
     def _write_chunk(self, part: Telemetry) -> McapWriter:
         """Write samples with what belongs to them; the state advances once the chunk is written."""
         file = self._open()
-        self._write_records(file, self._written + len(part))
+        self._write_notes(file, self._written + len(part))
         stamp = _stamps(part)
         time = np.maximum.accumulate(np.maximum(stamp, self._last_log_time))
         events = [event for event in self._events if event.stamp <= stamp.max()]
         blocks = self._event_blocks(events)
-        blocks.append(MessageBlock(TELEMETRY, time, self._telemetry.encode(stamp, part.columns)))
+        blocks.append(MessageBlock.of(TELEMETRY, time, self._telemetry.encode(stamp, part.columns)))
         slots = stamp // VIEWERS_PERIOD_NS
         chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
         # Of few samples, there may be none: the viewers' last message stands for them.
@@ -406,7 +514,7 @@ class BagWriter:
             rows = [part.columns[name][chosen].reshape(len(chosen), -1) for name in names]
             values = np.hstack([np.empty((len(chosen), 0)), *rows])
             payload = template.encode(stamp[chosen], values)
-            blocks.append(MessageBlock(number, time[chosen], payload))
+            blocks.append(MessageBlock.of(number, time[chosen], payload))
         blocks += self._extra.blocks(file.mcap, self._last_log_time, int(time[-1]))
         file.mcap.write_chunk(blocks)
         self._last_log_time, self._last_slot = int(time[-1]), int(slots[-1])
@@ -422,21 +530,15 @@ class BagWriter:
         stamps = [max(event.stamp, self._last_log_time) for event in events]
         times = np.maximum.accumulate(np.array(stamps, np.int64))
         payloads = (np.frombuffer(encode_event(event), np.uint8)[None] for event in events)
-        return [MessageBlock(EVENTS, times[i : i + 1], each) for i, each in enumerate(payloads)]
+        return [MessageBlock.of(EVENTS, times[i : i + 1], each) for i, each in enumerate(payloads)]
 
-    def _write_records(self, file: _WrittenFile, stop: int) -> None:
+    def _write_notes(self, file: _WrittenFile, stop: int) -> None:
         """Write the gaps and programs in front of the samples before `stop`."""
-        while self._unrecorded_gaps and self._unrecorded_gaps[0].index < stop:
-            gap = self._unrecorded_gaps[0]
-            # Relative to the file: the loss of a file must not shift the gaps of the others.
-            in_file = replace(gap, index=gap.index - file.first_sample)
-            file.mcap.add_metadata(GAP_RECORD_NAME, custom_of_gap(in_file))
-            self._unrecorded_gaps.pop(0)
-        while self._programs and self._programs[0][0] < stop:
-            index, name = self._programs[0]
-            values = custom_of_program(index - file.first_sample, name)
-            file.mcap.add_metadata(PROGRAM_RECORD_NAME, values)
-            self._programs.pop(0)
+        while self._notes and self._notes[0][0] < stop:
+            index, note = self._notes[0]
+            # Relative to the file: the loss of a file must not shift the notes of the others.
+            file.mcap.add_metadata(*custom_of_note(index - file.first_sample, note))
+            self._notes.pop(0)
 
 
 def _stamps(samples: Telemetry) -> NDArray[np.int64]:
@@ -464,3 +566,45 @@ def _viewers_templates(
         titles += per_joint if field.per_joint else column_names(field)
     found[NAMED_FIELDS] = joint_state_template(titles, (len(titles), 0, 0)), names
     return found
+
+
+class MessageBag:
+    """A rosbag2 directory with one MCAP file, and `custom` pairs about its content.
+
+    Raises:
+        OSError: from every method, if the disk fails.
+    """
+
+    def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:
+        self.path, self._custom = path, custom
+        path.mkdir(parents=True)
+        self._file = McapWriter(path / f"{name}_0.mcap")
+        self._messages = ExtraMessages()
+        self._file.add_metadata(RECORD_NAME, custom)
+
+    def write(self, messages: Iterable[Messages]) -> None:
+        """Write messages as one chunk, in order of their times."""
+        for each in messages:
+            self._messages.append(each)
+        self._file.write_chunk(self._messages.blocks(self._file, self._file.summary.end_time))
+        self._messages.confirm()
+
+    def close(self) -> None:
+        """Complete the file, and write metadata.yaml."""
+        self._file.close()
+        counts = Counter(self._file.summary.counts)
+        topics = [
+            TopicEntry.of_topic(topic, counts[number])
+            for number, topic in self._messages.topics.items()
+        ]
+        file = FileEntry.of_summary(self._file.path.name, self._file.summary)
+        BagMetadata([file], topics, self._custom).write(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._file.abandon()

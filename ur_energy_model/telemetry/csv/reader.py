@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.bag.message_decoder import SeenSamples
+from ur_energy_model.telemetry.bag.reader import SeenSamples
 from ur_energy_model.telemetry.csv.columns import (
     LAYOUTS,
     TIME,

@@ -23,13 +23,13 @@ import numpy as np
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
-from ur_energy_model.telemetry.bag.extra_messages import Messages
 from ur_energy_model.telemetry.bag.files import (
     DEFAULT_NAME,
     FileSplit,
     Retention,
     remove_abandoned_in_bags,
 )
+from ur_energy_model.telemetry.bag.messages import Messages
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse

@@ -1,0 +1,390 @@
+"""The messages of a bag: their types and topics, and samples, events and diagnostics in them.
+
+All topics are in the namespace of the logger, and all joint names have its prefix, as in the graph:
+readers compare the ends of topic names, and joint names without prefix.
+
+`/rtde/joint_telemetry` carries one control_msgs/msg/DynamicJointState a sample: the joints with the
+fields that belong to joints, and `robot` with all others (vectors as name_0, name_1, ...).
+`/joint_states` carries a sensor_msgs/msg/JointState for viewers, `/rtde/events` an
+rcl_interfaces/msg/Log for each mark or message. `/rtde/fields` repeats all fields at 50 Hz as a
+sensor_msgs/msg/JointState whose names are those of the fields, because viewers show that type by
+name and DynamicJointState by index; it is never read as samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from ur_energy_model.telemetry.bag.cdr import ENCAPSULATION, CdrBuilder, CdrParser, Template
+from ur_energy_model.telemetry.bag.mcap_format import Channel, Schema
+from ur_energy_model.telemetry.fields import FIELDS, column_names
+from ur_energy_model.telemetry.samples import Event
+from ur_energy_model.typing import Array, Bytes
+
+TELEMETRY_TOPIC = "/rtde/joint_telemetry"
+JOINT_STATES_TOPIC = "/joint_states"
+EVENTS_TOPIC = "/rtde/events"
+FIELDS_TOPIC = "/rtde/fields"
+JOINT_NAMES = (
+    "shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint",
+    "wrist_1_joint", "wrist_2_joint", "wrist_3_joint",
+)  # fmt: skip
+ROBOT = "robot"
+
+# Message types: embedded definitions, and type hashes of ROS 2 Jazzy (RIHS01), which a test
+# computes again from the definitions.
+
+_SEPARATOR = "=" * 80
+_TIME = f"""{_SEPARATOR}
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+_HEADER = f"""{_SEPARATOR}
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+{_TIME}"""
+
+
+class MessageType(NamedTuple):
+    """A message type, of ROS 2 by default, with the definitions of all types it uses.
+
+    `digest` is the RIHS01 hash of a ROS 2 type, else empty.
+    """
+
+    name: str
+    definition: str | bytes
+    digest: str
+    schema_encoding: str = "ros2msg"
+    message_encoding: str = "cdr"
+
+    @property
+    def definition_bytes(self) -> bytes:
+        """The definition as it is stored."""
+        return self.definition.encode() if isinstance(self.definition, str) else self.definition
+
+
+DYNAMIC_JOINT_STATE = MessageType(
+    "control_msgs/msg/DynamicJointState",
+    f"""std_msgs/Header header
+string[] joint_names
+control_msgs/InterfaceValue[] interface_values
+{_HEADER}{_SEPARATOR}
+MSG: control_msgs/InterfaceValue
+string[] interface_names
+float64[] values
+""",
+    "RIHS01_18024c98a62697680f581108eeed40b28fb4542fa0ac5a8e36f56c62b6813d26",
+)
+JOINT_STATE = MessageType(
+    "sensor_msgs/msg/JointState",
+    f"""std_msgs/Header header
+string[] name
+float64[] position
+float64[] velocity
+float64[] effort
+{_HEADER}""",
+    "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e",
+)
+LOG = MessageType(
+    "rcl_interfaces/msg/Log",
+    f"""uint8 DEBUG=10
+uint8 INFO=20
+uint8 WARN=30
+uint8 ERROR=40
+uint8 FATAL=50
+builtin_interfaces/Time stamp
+uint8 level
+string name
+string msg
+string file
+string function
+uint32 line
+{_TIME}""",
+    "RIHS01_e28ce254ca8abc06abf92773b74602cdbf116ed34fbaf294fb9f81da9f318eac",
+)
+STRING = MessageType(
+    "std_msgs/msg/String",
+    "string data\n",
+    "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18",
+)
+FLOAT64 = MessageType(
+    "std_msgs/msg/Float64",
+    "float64 data\n",
+    "RIHS01_705ba9c3d1a09df43737eb67095534de36fd426c0587779bda2bc51fe790182a",
+)
+DIAGNOSTIC_ARRAY = MessageType(
+    "diagnostic_msgs/msg/DiagnosticArray",
+    f"""std_msgs/Header header
+diagnostic_msgs/DiagnosticStatus[] status
+{_HEADER}{_SEPARATOR}
+MSG: diagnostic_msgs/DiagnosticStatus
+byte OK=0
+byte WARN=1
+byte ERROR=2
+byte STALE=3
+byte level
+string name
+string message
+string hardware_id
+diagnostic_msgs/KeyValue[] values
+{_SEPARATOR}
+MSG: diagnostic_msgs/KeyValue
+string key
+string value
+""",
+    "RIHS01_5a8a36efb05fb25070fa0fb3810290c0e6cd4862b54a8fb975a1ee8dc55a333e",
+)
+
+# Topics.
+
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+LATCHED = "transient_local"
+"""Durability of topics whose last message late subscribers get."""
+
+
+def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:
+    """Quality of service that the nodes offer on a topic, in the form of rosbag2 (version 9)."""
+    endless = [{"sec": 9223372036, "nsec": 854775807} for _ in range(3)]
+    profile = {
+        "history": "keep_last",
+        "depth": 1 if latched else 10,
+        "reliability": "reliable",
+        "durability": LATCHED if latched else "volatile",
+        "deadline": endless[0],
+        "lifespan": endless[1],
+        "liveliness": "automatic",
+        "liveliness_lease_duration": endless[2],
+        "avoid_ros_namespace_conventions": False,
+    }
+    return [profile]
+
+
+class BagTopic(NamedTuple):
+    """A topic of a bag; late subscribers get the last message of a latched one."""
+
+    name: str
+    kind: MessageType
+    latched: bool = False
+
+    def definitions(self, number: int) -> tuple[Channel, Schema]:
+        """Definitions of its channel of this number and of the schema, which has it too."""
+        kind, metadata = self.kind, {}
+        if kind.digest:
+            profiles = offered_qos_profiles(self.latched)
+            qos = yaml.dump(profiles, Dumper=DUMPER, sort_keys=False).rstrip()
+            metadata = {"offered_qos_profiles": qos, "topic_type_hash": kind.digest}
+        schema = Schema(number, kind.name, kind.schema_encoding, kind.definition_bytes)
+        return Channel(number, number, self.name, kind.message_encoding, metadata), schema
+
+
+TOPICS: Mapping[int, BagTopic] = {
+    1: BagTopic(TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE),
+    2: BagTopic(JOINT_STATES_TOPIC, JOINT_STATE),
+    3: BagTopic(EVENTS_TOPIC, LOG),
+    4: BagTopic(FIELDS_TOPIC, JOINT_STATE),
+}
+"""Topic of each channel outside of any namespace, the same in every file."""
+TELEMETRY, JOINT_STATES, EVENTS, NAMED_FIELDS = TOPICS
+
+
+def topics_in(namespace: str) -> dict[int, BagTopic]:
+    """TOPICS in a namespace, "" or with a leading slash."""
+    return {n: topic._replace(name=namespace + topic.name) for n, topic in TOPICS.items()}
+
+
+class Messages(NamedTuple):
+    """Consecutive messages of one topic and one size.
+
+    Times [n] in ns do not decrease; the payload [n, size] is CDR with its encapsulation header.
+    """
+
+    topic: BagTopic
+    stamp: NDArray[np.int64]
+    payload: Bytes
+
+    @classmethod
+    def single(cls, topic: BagTopic, stamp: int, payload: bytes) -> Messages:
+        """One message."""
+        return cls(topic, np.array([stamp]), np.frombuffer(payload, np.uint8)[None])
+
+
+# Samples.
+
+_ELEMENTS = {
+    column: (field.name, k)
+    for field in FIELDS.values()
+    for k, column in enumerate(column_names(field))
+}
+"""Field and element of an interface of a group that is no joint."""
+
+
+class TelemetryLayout:
+    """An existing DynamicJointState message as the template of others.
+
+    Attributes:
+        template: of the message.
+        places: of each field that is complete in it among its values, in the table's order.
+
+    Raises:
+        CdrError: it is not a DynamicJointState.
+    """
+
+    def __init__(self, message: bytes) -> None:
+        parser = CdrParser(message)
+        _, _, names, count = parser.take("tsSI")
+        groups = [(name, *parser.take("Sd")) for name in names[:count]]
+        self.template = Template(message, tuple(block for _, _, block in groups))
+        joints = _joints({name: interfaces for name, interfaces, _ in groups})
+        found: dict[str, dict[int, int]] = {}
+        start = 0
+        for group, interfaces, (_, count) in groups:
+            for place, name in enumerate(interfaces[:count], start):
+                if group not in joints:
+                    field, k = _ELEMENTS.get(name, ("", 0))
+                else:
+                    field, k = name if _is_per_joint(name) else "", joints.index(group)
+                found.setdefault(field, {})[k] = place
+            start += count
+        self.places: dict[str, tuple[int, ...]] = {}
+        for name, field_of_table in FIELDS.items():
+            elements = range(len(joints) if field_of_table.per_joint else field_of_table.width)
+            if found.get(name, {}).keys() == {*elements}:
+                self.places[name] = tuple(found[name][k] for k in elements)
+
+    @classmethod
+    def of_fields(
+        cls, names: Iterable[str], joint_names: Sequence[str] = JOINT_NAMES
+    ) -> TelemetryLayout:
+        """Layout of a message with these fields of the table; `timestamp` must be one of them."""
+        fields = [FIELDS[name] for name in names]
+        joint = [field.name for field in fields if field.per_joint]
+        robot = [name for f in fields if not f.per_joint for name in column_names(f)]
+        groups = {**dict.fromkeys(joint_names, joint), ROBOT: robot}
+        return cls(dynamic_joint_state_template(groups).message)
+
+    def encode(self, stamp: NDArray[np.int64], columns: Mapping[str, Array]) -> Bytes:
+        """Messages [n, size] of samples."""
+        values = np.empty((len(stamp), self.template.width))
+        for name, place in self.places.items():
+            values[:, place] = np.asarray(columns[name]).reshape(len(stamp), len(place))
+        return self.template.encode(stamp, values)
+
+    def decode(
+        self, messages: Bytes, names: Sequence[str]
+    ) -> tuple[NDArray[np.int64], dict[str, Array]]:
+        """Stamps [n] (ns) and columns of messages [n, size]."""
+        stamp, values = self.template.decode(messages)
+        columns = {}
+        for name in names:
+            place = self.places[name]
+            columns[name] = values[:, place[0]].copy() if len(place) == 1 else values[:, place]
+        return stamp, columns
+
+
+def _is_per_joint(name: str) -> bool:
+    return name in FIELDS and FIELDS[name].per_joint
+
+
+def _joints(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Names of the joints: those of one UR arm in their order, others in the message's order."""
+    if any(group in JOINT_NAMES for group in groups):
+        return JOINT_NAMES
+    first = JOINT_NAMES[0]
+    prefixes = [group.removesuffix(first) for group in groups if group.endswith(first)]
+    arms = [tuple(prefix + name for name in JOINT_NAMES) for prefix in prefixes]
+    arms = [arm for arm in arms if groups.keys() >= {*arm}]
+    if len(arms) == 1:
+        return arms[0]
+    return tuple(
+        group
+        for group, names in groups.items()
+        if group != ROBOT and any(map(_is_per_joint, names))
+    )
+
+
+def joint_state_template(names: Sequence[str], counts: tuple[int, int, int]) -> Template:
+    """A JointState message with these names and numbers of positions, velocities and efforts."""
+    return CdrBuilder().add("tsSddd", 0, "", names, *counts).template()
+
+
+def dynamic_joint_state_template(groups: Mapping[str, Sequence[str]]) -> Template:
+    """A DynamicJointState message with the interfaces of each group (joint)."""
+    builder = CdrBuilder().add("tsSI", 0, "", tuple(groups), len(groups))
+    for interfaces in groups.values():
+        builder.add("Sd", interfaces, len(interfaces))
+    return builder.template()
+
+
+# Events, diagnostics, and other single values.
+
+
+def encode_event(event: Event) -> bytes:
+    """An event as a rcl_interfaces/msg/Log message."""
+    values = event.stamp, event.level, event.kind, event.text, "", "", 0
+    return bytes(CdrBuilder().add("tBssssI", *values).body)
+
+
+def decode_event(message: bytes) -> Event:
+    """Event from a rcl_interfaces/msg/Log message.
+
+    Raises:
+        CdrError: it is not one.
+    """
+    stamp, level, kind, text = CdrParser(message).take("tBss")
+    return Event(stamp, kind, text, level)
+
+
+OK, WARN, ERROR = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Status:
+    """One diagnostic_msgs/DiagnosticStatus; `text_of` makes its values text."""
+
+    name: str
+    level: int
+    message: str
+    values: Mapping[str, object]
+
+
+def text_of(value: object) -> str:
+    """Text of a value: numbers to six significant digits, large ones to three decimals."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):  # np.float64 is one too
+        # Six digits would hide the changes of a large energy counter.
+        return f"{value:.3f}" if abs(value) >= 1000 else f"{value + 0.0:.6g}"
+    return str(value)
+
+
+def encode_diagnostics(stamp: int, statuses: Sequence[Status]) -> bytes:
+    """A DiagnosticArray stamped in ns since the epoch."""
+    builder = CdrBuilder().add("tsI", stamp, "", len(statuses))
+    for status in statuses:
+        values = status.values
+        builder.add("BsssI", status.level, status.name, status.message, "", len(values))
+        for key, value in values.items():
+            builder.add("ss", key, text_of(value))
+    return bytes(builder.body)
+
+
+def encode_text(text: str) -> bytes:
+    """A std_msgs/String."""
+    return bytes(CdrBuilder().add("s", text).body)
+
+
+def encode_numbers(values: Array) -> Bytes:
+    """Float64 messages [n, 12] of values [n]."""
+    numbers = np.asarray(values, "<f8").view(np.uint8).reshape(-1, 8)
+    heads = np.broadcast_to(np.frombuffer(ENCAPSULATION, np.uint8), (len(numbers), 4))
+    return np.hstack([heads, numbers])
