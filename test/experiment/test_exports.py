@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import known_model
-from test.optimization.hand_made import ROBOT, hand_made_cycle
+from test.optimization.hand_made import ROBOT, hand_made_cycle, sampled
 from test.trajectory.conftest import random_trajectory
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.experiment.cycle_exports import (
@@ -20,14 +20,14 @@ from ur_energy_model.experiment.cycle_exports import (
     export_cycle,
 )
 from ur_energy_model.experiment.motion_process import urscript
-from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
+from ur_energy_model.optimization.cycle import motion_of
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.commands import ProgramState
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.urscript import calls_of
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.plan import read_plan
+from ur_energy_model.trajectory.plan import Plan, read_plan
 
 STEP = 0.002
 
@@ -61,9 +61,9 @@ def test_script_streams_the_series():
 
 
 OPTIMIZED = hand_made_cycle()
-MOTION = new_motion(OPTIMIZED)
+MOTION = motion_of("hand", OPTIMIZED.stretches)
 MODEL = known_model()
-ENERGY = predict_energy(MODEL, plan_at(MOTION, ROBOT.rate, "truth")).total
+ENERGY = predict_energy(MODEL, Plan(*sampled(MOTION))).total
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,6 @@ def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
     duration = len(targets) / ROBOT.rate
     assert duration == pytest.approx(OPTIMIZED.duration, abs=0.1)
     np.testing.assert_allclose(targets[-1], start, atol=1e-4)
-    for move in OPTIMIZED.moves:
-        nearest = min(np.abs(target - move.q[-1]).max() for target in targets)
+    for stretch in OPTIMIZED.stretches:
+        nearest = min(np.abs(target - stretch.plan.q[-1]).max() for target in targets)
         assert nearest < 1e-3

@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.model.robots import RobotDescription, load_robot
-from ur_energy_model.optimization.cycle import Move, Rest, Wait, WorkCycle
+from ur_energy_model.optimization.cycle import (
+    Move,
+    Rest,
+    Stretch,
+    Wait,
+    WorkCycle,
+    motion_of,
+    recorded_stretches,
+    with_rest,
+)
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
 from ur_energy_model.optimization.pendant import (
     sheet_of,
@@ -15,11 +24,11 @@ from ur_energy_model.optimization.pendant import (
     typed_stretches,
     with_recorded_values,
 )
-from ur_energy_model.optimization.plan_optimization import recorded_motion
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
 from ur_energy_model.trajectory.named_motions import home_position
+from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 ROBOT = load_robot("ur5e")
@@ -70,20 +79,15 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         down.with_profile(*SLOW_TOOL),
         move(below, home, *SLOW),
     ]
-    moves, new, now, new_now = [], [], 0.0, 0.0
-    for before, after in zip(fast, slow, strict=True):
-        time, q, qd, _ = sampled(before)
+    moves, duration = [], 0.0
+    for motion in fast:
+        time, q, qd, _ = sampled(motion)
         rest = Rest(WAIT, (Wait(WAIT, kept=False),))
-        recorded = with_recorded_values(
-            Move(now, time, q, qd, energy=effort(before), peak_power=200.0, rest=rest), robot
-        )
-        now += before.duration + WAIT
-        moves.append(recorded)
-        nan = float("nan")
-        new.append(OptimizedMove(recorded, new_now, *sampled(after), effort(after), nan, nan, nan))
-        new_now += after.duration
-    duration = max(now, new_now)
-    energy = sum(each.energy for each in moves)
+        recorded = Move(duration, time, q, qd, energy=effort(motion), peak_power=200.0, rest=rest)
+        moves.append(with_recorded_values(recorded, robot))
+        duration += motion.duration + WAIT
+    stretches = [Stretch(Plan(*sampled(motion)), None) for motion in slow]
+    left = duration - sum(stretch.plan.duration for stretch in stretches)
     cycle = WorkCycle(
         source="hand",
         robot=robot.name,
@@ -97,21 +101,24 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     )
     sheet = sheet_of(
         cycle,
-        [each.duration for each in new],
+        [motion.duration for motion in slow],
         duration,
         robot,
         lambda index, slot, motion: effort(motion),
         waiting_after=2,
     )
-    typed = [typed_motion(cycle, step, robot) for step in sheet if step.do != "wait"]
-    for k, motion in enumerate(typed):
-        assert motion is not None
-        new[k] = replace(new[k], typed_energy=effort(motion))
-    stretches = typed_stretches(cycle, sheet, robot)
+    new = []
+    for step in sheet:
+        if (typed := typed_motion(cycle, step, robot)) is not None:
+            after = slow[step.move]
+            energies = effort(after), effort(typed)
+            new.append(OptimizedMove(moves[step.move], step, after.duration, *energies))
+    energy = sum(each.energy for each in moves)
     return OptimizedCycle(
         cycle=cycle,
+        stretches=[*stretches[:-1], *with_rest(stretches[-1], left, None)],
         duration=duration,
-        moves=tuple(new),
+        moves=new,
         energy=energy,
         new_energy=sum(each.energy for each in new),
         saving_interval=(10.0, 20.0),
@@ -123,14 +130,14 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         notes=("A note.",),
         sheet=sheet,
         typed_energy=sum(each.typed_energy for each in new),
-        typed_duration=sum(stretch.plan.duration for stretch in stretches),
+        typed_duration=sum(x.plan.duration for x in typed_stretches(cycle, sheet, robot)),
         typed_interval=(9.0, 19.0),
     )
 
 
 def hand_made_recording(cycles: int) -> Telemetry:
     """The recorded cycle, repeated: target motion, temperatures and bus power."""
-    motion = recorded_motion(hand_made_cycle().cycle)
+    motion = motion_of("hand", recorded_stretches(hand_made_cycle().cycle))
     seconds = cycles * motion.duration + 1.0
     time = np.asarray(np.arange(round(seconds / TICK)) * TICK, dtype=np.float64)
     q, qd, qdd = motion.sample(np.mod(time, motion.duration))

@@ -10,7 +10,7 @@ import pytest
 from test.optimization.hand_made import HOME, ROBOT
 from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.optimization.cycle import recorded_switching
+from ur_energy_model.optimization.recorded_cycle import recorded_switching
 from ur_energy_model.optimization.recorded_motion import (
     FoundCycles,
     RecordedMotion,

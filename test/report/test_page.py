@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.optimization.hand_made import hand_made_cycle
+from test.optimization.hand_made import hand_made_cycle, sampled
 from test.optimization.simulated_cycle import arm_model
 from test.report.browser import Browser
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.identification.quality import Motion
+from ur_energy_model.optimization.cycle import motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving
-from ur_energy_model.optimization.plan_optimization import plan_at, recorded_motion
 from ur_energy_model.report.chart import Line, LineChart, Panel
 from ur_energy_model.report.optimization import (
     OptimizationReport,
@@ -39,6 +39,7 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, Statement, judge
+from ur_energy_model.trajectory.plan import Plan
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
 
@@ -159,7 +160,7 @@ def report() -> OptimizationReport:
 
 def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None:
     optimized, before = report.optimized, report.before
-    plan = plan_at(recorded_motion(optimized.cycle), 500.0, "cycle")
+    plan = Plan(*sampled(motion_of("hand", recorded_stretches(optimized.cycle))))
     truth = predict_energy(arm_model(), plan)
     assert report.after.time[-1] == pytest.approx(optimized.typed_duration)
     assert before.time[-1] == pytest.approx(optimized.cycle.duration)

@@ -18,9 +18,9 @@ from ur_energy_model.experiment.motion_process import (
 )
 from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.optimization.cycle import motion_of
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
-from ur_energy_model.optimization.plan_optimization import new_motion, plan_at
 from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
@@ -136,6 +136,12 @@ PREDICTION = "cycle.csv"
 RESULT = "result.json"
 
 
+def controller_times(duration: float, rate: float) -> Array:
+    """Times of the controller's cycles, of which there are `rate` in a second [Hz], and the end."""
+    time = np.arange(0.0, duration, 1.0 / rate)
+    return np.append(time, duration) if duration - time[-1] > 1e-6 else time
+
+
 def export_cycle(
     optimized: OptimizedCycle, robot: RobotDescription, folder: str | Path
 ) -> dict[Path, str]:
@@ -146,13 +152,14 @@ def export_cycle(
     Raises:
         InputError: a file cannot be written, or the moves of the cycle do not follow each other.
     """
-    motion = new_motion(optimized)
-    set_points = plan_at(motion, robot.rate, SET_POINTS)
+    motion = motion_of(optimized.cycle.source, optimized.stretches)
+    time = controller_times(motion.duration, robot.rate)
+    q, qd, qdd = motion.sample(time)
     texts = {
         SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),
         PROGRAM: (urscript_of(optimized, robot), "URScript program: moves and waits"),
         SET_POINTS: (
-            csv_text(set_points.time, set_points.q),
+            csv_text(time, q),
             f"servoJ set points at the controller's {robot.rate:g} Hz: time, joint positions",
         ),
         TRAJECTORY: (
@@ -160,7 +167,7 @@ def export_cycle(
             "trajectory_msgs/JointTrajectory for `ros2 topic pub`",
         ),
         PREDICTION: (
-            csv_text(set_points.time, *motion.sample(set_points.time)),
+            csv_text(time, q, qd, qdd),
             "motion for `ur_energy predict`",
         ),
         RESULT: (json.dumps(plain(optimized.as_json()), indent=1) + "\n", "all figures"),

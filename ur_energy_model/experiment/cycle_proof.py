@@ -17,12 +17,9 @@ from ur_energy_model.experiment.limits import (
 )
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.optimization.cycle import CLOSED, motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-from ur_energy_model.optimization.plan_optimization import (
-    CLOSED,
-    recorded_motion,
-    typed_cycle,
-)
+from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain
@@ -65,16 +62,23 @@ class Proof:
         Raises:
             InputError: the cycle does not end where it starts, so that it cannot be repeated.
         """
-        before, after = recorded_motion(optimized.cycle), typed_cycle(optimized, robot)
+        cycle = optimized.cycle
+        before, after = (
+            motion_of(cycle.source, stretches)
+            for stretches in (
+                recorded_stretches(cycle),
+                typed_stretches(cycle, optimized.sheet, robot),
+            )
+        )
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]
             if np.abs(ends[1] - ends[0]).max() > CLOSED:
                 raise InputError(
-                    optimized.cycle.source,
+                    cycle.source,
                     "the cycle does not end where it starts, so it cannot be repeated",
                     "record a program that returns to its start",
                 )
-        return cls(optimized.cycle.robot, before, after, cycles)
+        return cls(cycle.robot, before, after, cycles)
 
     @property
     def pattern(self) -> tuple[bool, ...]:

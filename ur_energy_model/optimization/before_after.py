@@ -23,7 +23,7 @@ from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.moves import cycle_energies, scaling_of
+from ur_energy_model.optimization.recorded_cycle import cycle_energies, scaling_of
 from ur_energy_model.optimization.recorded_motion import (
     STILL_TARGET,
     find_cycles,

@@ -5,62 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.meter import integrate, trapezoid
+from ur_energy_model.energy.meter import trapezoid
 from ur_energy_model.energy.prediction import PlanPowers
+from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
-from ur_energy_model.telemetry.samples import Telemetry, equal_runs
-from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
+KEEP_DWELL = 0.5
+"""Dwells up to this long must stay [s]: grippers, sensors."""
+
 
 @dataclass(frozen=True)
-class Switching:
-    """What switching an arm off in a long wait takes: brakes on or power off, and back.
+class OptimizationOptions:
+    """What a cycle may become."""
 
-    Attributes:
-        time: that both changes take together [s].
-        energy: that they take at the supply [J].
-        power: in between [W].
-    """
-
-    time: float
-    energy: float
-    power: float
-
-
-def recorded_switching(telemetry: Telemetry) -> Switching | None:
-    """Mean of the complete switchings in a recording; None without one, or without bus power.
-
-    The state in between is the lowest robot_mode reached; everything else between two stretches
-    of running counts as change.
-    """
-    power, modes = telemetry.bus_power, telemetry.columns.get("robot_mode")
-    if power is None or modes is None:
-        return None
-    off = np.asarray(~np.isin(modes, BRAKES_RELEASED) & (modes < BACKDRIVE))
-    found = []
-    for run in equal_runs(off):
-        if not off[run.start] or run.start == 0 or run.stop == len(off):
-            continue
-        rows = slice(run.start - 1, run.stop + 1)
-        time, there, drawn = telemetry.time[rows], modes[rows], power[rows]
-        low = there == there[1:-1].min()
-        steps = np.diff(time, append=time[-1])
-        low_time = float(steps[low].sum())
-        low_power = float(drawn[low].mean())
-        whole = float(integrate(time, drawn).net[0])
-        found.append((time[-1] - time[0] - low_time, whole - low_power * low_time, low_power))
-    if not found:
-        return None
-    return Switching(*(float(value) for value in np.mean(found, axis=0)))
+    cycle_time: float | None = None  # of the new cycle [s]; None keeps that of the recording
+    keep_dwell: float = KEEP_DWELL  # dwells up to this long must stay [s]
+    jerk: float | None = None  # largest of the joints [rad/s^3]; None for no limit
+    tool_speed: float | None = None  # largest of the flange [m/s]; None for the usual setting
+    recorded_limits: bool = False  # speeds, accelerations and torques only as high as recorded
+    pareto: bool = False  # compute the energy over the cycle time
+    power_off_after: float | None = None  # longer waits may switch the arm off [s]; None: never
+    keep: tuple[int, ...] = ()  # numbers of steps of the sheet that stay exactly as recorded
+    keep_slow: bool = True  # keep moves that are deliberately slow
+    max_speedup: float | None = None  # on recorded speeds and accelerations; None for no limit
+    session: bool = True  # standby power and friction are those of the recording's session
 
 
 Kind = Literal["moveJ", "moveL", "other"]
@@ -70,33 +47,20 @@ neither (a blend, a spline: only its time law can be exported)."""
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait of the program.
+    """A wait of the program."""
 
-    Attributes:
-        duration: as the program has it, to 0.01 s [s].
-        kept: whether it must stay (gripper, sensor); else it is slack.
-        line: of the program, where `script_control_line` was recorded.
-    """
-
-    duration: float
-    kept: bool
-    line: int | None = None
+    duration: float  # as the program has it, to 0.01 s [s]
+    kept: bool  # whether it must stay (gripper, sensor); else it is slack
+    line: int | None = None  # of the program, where `script_control_line` was recorded
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Standstill after a move.
+    """Standstill after a move."""
 
-    Attributes:
-        duration: as recorded [s].
-        waits: of the program, in order; the rest of the duration is the controller's own, as for
-            planning a line.
-        payload: as in `Move`.
-    """
-
-    duration: float = 0.0
-    waits: tuple[Wait, ...] = ()
-    payload: Payload | None = None
+    duration: float = 0.0  # as recorded [s]
+    waits: tuple[Wait, ...] = ()  # in order; the rest of the duration is the controller's own
+    payload: Payload | None = None  # as in `Move`
 
     @property
     def slack(self) -> float:
@@ -110,7 +74,7 @@ class Rest:
 
     @property
     def pause(self) -> float:
-        """What the controller takes beside the waits of the program [s]."""
+        """What the controller takes beside the waits of the program [s], as to plan a line."""
         return self.duration - sum(wait.duration for wait in self.waits)
 
 
@@ -118,33 +82,22 @@ class Rest:
 class Move:
     """One move from rest to rest as recorded, and the rest after it; n joints, k samples.
 
-    Attributes:
-        start: time since the start of the cycle [s].
-        time: of the samples since the start of the move [k], s; the first is 0.
-        q, qd: target positions and velocities [k, n], rad, rad/s.
-        qdd: target accelerations [k, n], rad/s^2; None where they were not recorded.
-        kind: how its path can be programmed.
-        speed, acceleration: of the fitted trapezoid; rad/s and rad/s^2 of the leading joint for
-            moveJ, m/s and m/s^2 of the tool for moveL; NaN for "other".
-        energy: whole arm at the supply during the move as recorded, from the model [J].
-        peak_power: largest supply power during the move [W].
-        payload: on the flange, as set in the controller; None stands for the model's.
-        line: of the program, where `script_control_line` was recorded.
-        rest: after it.
+    The fitted trapezoid has speed and acceleration of the leading joint for moveJ, of the tool for
+    moveL; NaN for "other".
     """
 
-    start: float
-    time: Array
-    q: Array
-    qd: Array
-    qdd: Array | None = None
+    start: float  # time since the start of the cycle [s]
+    time: Array  # since the start of the move [k], s; the first is 0
+    q: Array  # target positions [k, n], rad
+    qd: Array  # target velocities [k, n], rad/s
+    qdd: Array | None = None  # target accelerations [k, n], rad/s^2; None: not recorded
     kind: Kind = "other"
-    speed: float = math.nan
-    acceleration: float = math.nan
-    energy: float = math.nan
-    peak_power: float = math.nan
-    payload: Payload | None = None
-    line: int | None = None
+    speed: float = math.nan  # of the trapezoid, rad/s or m/s
+    acceleration: float = math.nan  # of the trapezoid, rad/s^2 or m/s^2
+    energy: float = math.nan  # whole arm at the supply as recorded, from the model [J]
+    peak_power: float = math.nan  # largest supply power [W]
+    payload: Payload | None = None  # on the flange, as set in the controller; None: the model's
+    line: int | None = None  # of the program, where `script_control_line` was recorded
     rest: Rest = Rest()
 
     @property
@@ -153,42 +106,32 @@ class Move:
         return float(self.time[-1])
 
 
+class Switching(NamedTuple):
+    """What switching an arm off in a long wait takes: brakes on or power off, and back."""
+
+    time: float  # of both changes together [s]
+    energy: float  # of both changes at the supply [J]
+    power: float  # in between [W]
+
+
 @dataclass(frozen=True)
 class WorkCycle:
-    """The repeated cycle of a recording: its typical instance, and the scatter over all.
+    """The repeated cycle of a recording: its typical instance, and the scatter over all."""
 
-    Attributes:
-        source: recording.
-        robot: name of the arm.
-        found_by: "program", "digital_output", "int_register", "repetition", or "whole" if the
-            recording holds one cycle only.
-        duration: of the typical instance [s].
-        moves: in order of time; with their rests they cover the duration.
-        count: complete cycles in the recording.
-        measured_energy: mean over the cycles of the measured bus energy [J], None if not recorded.
-        measured_energy_std: its scatter between cycles [J].
-        temperature: mean joint temperatures [n], degC; None if not recorded.
-        notes: what the recording does not show, one sentence each.
-        tool: tool centre point in the flange frame [6], m and rad; None if not recorded.
-        switching: what switching the arm off and on takes; None where the recording lacks it.
-        leading: how many waits of the last rest the program has before its first move.
-        scaling: speed slider times limiter while it was recorded.
-    """
-
-    source: str
-    robot: str
-    found_by: str
-    duration: float
-    moves: tuple[Move, ...]
-    count: int
-    measured_energy: float | None
-    measured_energy_std: float
-    temperature: Array | None
-    notes: tuple[str, ...] = ()
-    switching: Switching | None = None
-    tool: Array | None = None
-    leading: int = 0
-    scaling: float = 1.0
+    source: str  # recording
+    robot: str  # name of the arm
+    found_by: str  # "program", "digital_output", "int_register", "repetition", or "whole"
+    duration: float  # of the typical instance [s]
+    moves: tuple[Move, ...]  # in order of time; with their rests they cover the duration
+    count: int  # complete cycles in the recording
+    measured_energy: float | None  # mean of the bus over the cycles [J]; None: not recorded
+    measured_energy_std: float  # its scatter between cycles [J]
+    temperature: Array | None  # mean of the joints [n], degC; None if not recorded
+    notes: tuple[str, ...] = ()  # what the recording does not show, one sentence each
+    switching: Switching | None = None  # None where the recording lacks it
+    tool: Array | None = None  # centre point in the flange frame [6], m and rad; None: unknown
+    leading: int = 0  # how many waits of the last rest the program has before its first move
+    scaling: float = 1.0  # speed slider times limiter while it was recorded
 
     @property
     def rests(self) -> tuple[Rest, ...]:
@@ -212,57 +155,104 @@ class WorkCycle:
         return tuple(steps)
 
 
+# A cycle as it is run: its stretches, and the motion that they make.
+
 SHORTEST_REST = 1e-6
 """Rest that is a stretch of its own [s]."""
 PERIOD = 0.004
 """Sample period of a typed move [s]."""
+CLOSED = 2e-3
+"""Largest joint distance between the end of a move and the start of the next one [rad]."""
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """A move or a dwell as it is run.
-
-    Attributes:
-        plan: its motion.
-        payload: on the flange; None stands for the model's.
-        moving: whether it is a move.
-    """
+class Stretch(NamedTuple):
+    """A move or a standstill as it is run, with its payload; None stands for the model's."""
 
     plan: Plan
     payload: Payload | None
     moving: bool = True
 
 
-@dataclass(frozen=True)
-class StretchEnergy:
-    """Energy of a stretch of k samples.
+def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretch]:
+    """A cycle as recorded: each move, and the rest after it where there is one.
 
-    Attributes:
-        energy: whole arm at the supply [J].
-        motion: energy without the standby power [J].
-        sensitivity: change of the energy per standard deviation of each independent parameter
-            error [errors], J; empty if not requested.
-        peak_power: largest supply power [W].
-        time: since the start of the cycle [k], s.
-        torque: of the joints, friction included, joint side [k, n], N m.
-        moving: whether it is a move.
+    `stretch` is a factor on the durations of the moves; slack is left out where it is not 1.
     """
+    out = []
+    for move in cycle.moves:
+        qdd = None if move.qdd is None else move.qdd / stretch**2
+        plan = Plan(move.time * stretch, move.q, move.qd / stretch, qdd, cycle.source)
+        rest = move.rest.duration if stretch == 1.0 else move.rest.kept
+        out += with_rest(Stretch(plan, move.payload), rest, move.rest.payload)
+    return out
 
-    energy: float
-    motion: float
-    sensitivity: Array
-    peak_power: float
-    time: Array
-    torque: Array
-    moving: bool = True
+
+def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
+    """A move from rest to rest as it is run."""
+    samples = max(2, round(motion.duration / PERIOD) + 1)
+    time = np.linspace(0.0, motion.duration, samples)
+    return Stretch(Plan(time, *motion.sample(time)), payload)
+
+
+def with_rest(stretch: Stretch, duration: float, payload: Payload | None) -> list[Stretch]:
+    """A move, and standstill at its end for a duration [s] if that is any."""
+    if duration <= SHORTEST_REST:
+        return [stretch]
+    points = np.repeat(stretch.plan.q[-1:], 2, axis=0)
+    zero = np.zeros_like(points)
+    plan = Plan(np.array([0.0, duration]), points, zero, zero)
+    return [stretch, Stretch(plan, payload, moving=False)]
+
+
+def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
+    """The motion of a cycle, whose moves follow each other without jumps.
+
+    A small distance between the end of a move and the start of the next is spread over the latter.
+
+    Raises:
+        InputError: a move does not start where the one before it ended.
+    """
+    moves: list[Motion] = []
+    starts, now, here = [], 0.0, stretches[0].plan.q[0]
+    for stretch in stretches:
+        plan = stretch.plan
+        if stretch.moving:
+            assert plan.qd is not None
+            gap = here - plan.q[0]
+            if np.abs(gap).max() > CLOSED:
+                problem = f"move {len(moves) + 1} does not start where the one before it ended"
+                raise InputError(source, problem, "record cycles whose moves end at rest")
+            qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
+            left, rest = 1.0 - plan.time[:, None] / plan.time[-1], np.ones((len(plan.time), 1))
+            rest[[0, -1]] = 0.0
+            moves.append(Sampled(plan.time, plan.q + left * gap, rest * plan.qd, qdd))
+            starts.append(now)
+            here = plan.q[-1]
+        now += plan.duration
+    return Chain(moves, starts, now)
+
+
+class StretchEnergy(NamedTuple):
+    """Energy of a stretch of k samples and n joints, whole arm at the supply."""
+
+    stretch: Stretch
+    energy: float  # J
+    motion: float  # without the standby power [J]
+    sensitivity: Array  # change per standard deviation of each independent parameter error, J
+    peak_power: float  # W
+    time: Array  # since the start of the cycle [k], s
+    torque: Array  # of the joints, friction included, joint side [k, n], N m
+
+
+def total_energy(parts: Sequence[StretchEnergy]) -> float:
+    """Of a cycle [J]."""
+    return sum(part.energy for part in parts)
 
 
 class CycleEnergies:
     """Computes the energies of cycles of one arm, by the same calculation as `predict`.
 
-    Args:
-        model: of the arm, in the session of the recording where it is known.
-        temperature: of the joints [n], degC; None if unknown.
+    The model is best in the session of the recording; temperatures [n], degC, None if unknown.
     """
 
     def __init__(self, model: EnergyModel, temperature: Array | None = None) -> None:
@@ -287,102 +277,26 @@ class CycleEnergies:
 
     def total(self, stretches: Sequence[Stretch]) -> float:
         """Energy of a cycle that repeats, from its stretches in order [J]."""
-        return sum(part.energy for part in self.of(stretches, std=False))
+        return total_energy(self.of(stretches, std=False))
 
     def _in_turn(self, powers: PlanPowers, stretches: Sequence[Stretch]) -> list[StretchEnergy]:
-        starts = np.cumsum([0.0, *(stretch.plan.duration for stretch in stretches)])
-        return [self._stretch(powers, *each) for each in zip(stretches, starts, strict=False)]
-
-    def _stretch(self, powers: PlanPowers, stretch: Stretch, start: float) -> StretchEnergy:
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
-        dynamics, parts = self.dynamics(stretch.payload), []
-        for each in stretch.plan.motion():
-            motion = replace(each, time=each.time + start)
-            split, total = powers(motion, dynamics)
-            parts.append((motion.time, total, split.motor_torque * ratio, split.total_sensitivity))
-        time, power, torque, sensitivity = (
-            np.concatenate(column) for column in zip(*parts, strict=True)
-        )
-        steps = np.diff(time)
-        energy = float(trapezoid(steps, power))
-        return StretchEnergy(
-            energy,
-            energy - self.model.bus.standby * stretch.plan.duration,
-            trapezoid(steps, sensitivity),
-            float(power.max()),
-            time,
-            torque,
-            stretch.moving,
-        )
-
-
-def recorded_stretches(cycle: WorkCycle, *, stretch: float = 1.0) -> list[Stretch]:
-    """A cycle as it was recorded: each move, and the rest after it where there is one.
-
-    Args:
-        cycle: recorded.
-        stretch: factor on the durations of the moves; slack is left out where it is not 1.
-    """
-    out = []
-    for move in cycle.moves:
-        qdd = None if move.qdd is None else move.qdd / stretch**2
-        plan = Plan(move.time * stretch, move.q, move.qd / stretch, qdd, cycle.source)
-        out += with_rest(
-            Stretch(plan, move.payload),
-            move.rest.duration if stretch == 1.0 else move.rest.kept,
-            move.rest.payload,
-        )
-    return out
-
-
-def sampled_stretch(motion: Motion, payload: Payload | None) -> Stretch:
-    """A move from rest to rest as it is run."""
-    samples = max(2, round(motion.duration / PERIOD) + 1)
-    time = np.linspace(0.0, motion.duration, samples)
-    return Stretch(Plan(time, *motion.sample(time)), payload)
-
-
-def with_rest(stretch: Stretch, duration: float, payload: Payload | None) -> list[Stretch]:
-    """A move, and standstill at its end for a duration [s] if that is any."""
-    if duration <= SHORTEST_REST:
-        return [stretch]
-    points = np.repeat(stretch.plan.q[-1:], 2, axis=0)
-    zero = np.zeros_like(points)
-    plan = Plan(np.array([0.0, duration]), points, zero, zero)
-    return [stretch, Stretch(plan, payload, moving=False)]
-
-
-KEEP_DWELL = 0.5
-"""Dwells up to this long must stay [s]: grippers, sensors."""
-
-
-@dataclass(frozen=True)
-class OptimizationOptions:
-    """What a cycle may become.
-
-    Attributes:
-        cycle_time: of the new cycle [s]; None keeps that of the recording.
-        keep_dwell: dwells up to this long must stay [s].
-        jerk: largest jerk of the joints [rad/s^3]; None for no limit.
-        tool_speed: largest speed of the flange [m/s]; None for the controller's usual setting.
-        recorded_limits: take the largest speeds, accelerations and torques of the recording as
-            limits, instead of those of the robot file.
-        pareto: compute the energy over the cycle time.
-        power_off_after: waits longer than this may switch the arm off [s]; None for never.
-        keep: numbers of steps of the sheet that stay exactly as recorded.
-        keep_slow: keep moves that are deliberately slow.
-        max_speedup: largest factor on recorded speeds and accelerations; None for no limit.
-        session: take standby power and friction of the session from the recording itself.
-    """
-
-    cycle_time: float | None = None
-    keep_dwell: float = KEEP_DWELL
-    jerk: float | None = None
-    tool_speed: float | None = None
-    recorded_limits: bool = False
-    pareto: bool = False
-    power_off_after: float | None = None
-    keep: tuple[int, ...] = ()
-    keep_slow: bool = True
-    max_speedup: float | None = None
-    session: bool = True
+        out, start = [], 0.0
+        for stretch in stretches:
+            dynamics, parts = self.dynamics(stretch.payload), []
+            for each in stretch.plan.motion():
+                motion = replace(each, time=each.time + start)
+                split, power = powers(motion, dynamics)
+                torque = split.motor_torque * ratio
+                parts.append((motion.time, power, torque, split.total_sensitivity))
+            time, power, torque, sensitivity = (
+                np.concatenate(column) for column in zip(*parts, strict=True)
+            )
+            steps, duration = np.diff(time), stretch.plan.duration
+            energy = float(trapezoid(steps, power))
+            motion_energy = energy - self.model.bus.standby * duration
+            by_errors = trapezoid(steps, sensitivity)
+            peak = float(power.max())
+            out.append(StretchEnergy(stretch, energy, motion_energy, by_errors, peak, time, torque))
+            start += duration
+        return out

@@ -1,13 +1,14 @@
-"""Result of an optimization: new time laws of all moves, their energies and what they rest on."""
+"""Result of an optimization: the new cycle, what to type for it, energies and what they rest on."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ur_energy_model.optimization.cycle import Move, WorkCycle
-from ur_energy_model.optimization.pendant import Step
+from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
+from ur_energy_model.optimization.pendant import Step, pendant_unit
 from ur_energy_model.typing import Array
 
 BREAK = 30.0
@@ -16,164 +17,98 @@ DAYS = 365.0
 """Of a year."""
 
 
-@dataclass(frozen=True)
-class OptimizedMove:
-    """A move with its new time law; n joints, k samples.
+class OptimizedMove(NamedTuple):
+    """A move with its new time law."""
 
-    Attributes:
-        move: as recorded.
-        start: time since the start of the new cycle [s].
-        time: since the start of the move [k], s.
-        q, qd, qdd: on the recorded path [k, n], rad, rad/s, rad/s^2.
-        energy: whole arm at the supply [J].
-        speed, acceleration: what to type, as in `Move`; NaN for "other".
-        typed_energy: energy of the move when the sheet is typed [J].
-        kept: whether it stays as recorded.
-    """
-
-    move: Move
-    start: float
-    time: Array
-    q: Array
-    qd: Array
-    qdd: Array
-    energy: float
-    speed: float
-    acceleration: float
-    typed_energy: float
-    kept: bool = False
-
-    @property
-    def duration(self) -> float:
-        """Of the new move [s]."""
-        return float(self.time[-1])
+    move: Move  # as recorded
+    step: Step  # what to type
+    duration: float  # of the new time law [s]
+    energy: float  # with the new time law, whole arm at the supply [J]
+    typed_energy: float  # when the sheet is typed [J]
 
 
 @dataclass(frozen=True)
 class MeasuredSaving:
-    """Saving at the bus, measured by running both cycles in turns.
+    """Saving at the bus, measured by running both cycles in turns."""
 
-    Attributes:
-        energy, new_energy: mean per cycle [J].
-        saving_percent: of energy.
-        interval: its 95 % interval (low, high), percent.
-        cycles: of each kind.
-        temperature: mean joint temperatures during the cycles before and after [2, n], degC.
-    """
-
-    energy: float
-    new_energy: float
-    saving_percent: float
-    interval: tuple[float, float]
-    cycles: int
-    temperature: Array | None = None
+    energy: float  # mean per cycle as recorded [J]
+    new_energy: float  # mean per cycle as typed [J]
+    saving_percent: float  # of energy
+    interval: tuple[float, float]  # its 95 % interval (low, high), percent
+    cycles: int  # of each kind
+    temperature: Array | None = None  # means of the joints in cycles before, after [2, n], degC
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What can be saved at all.
+    """What can be saved at all."""
 
-    Attributes:
-        standby_share: part of the recorded cycle's energy that is standby.
-        most_saving_percent: at this cycle time, with all moves and all waits free.
-        joules_per_second: what a cycle saves that is a second shorter [J]; None where it cannot be
-            shorter.
-        break_power: what switching off saves while the arm waits [W].
-    """
+    standby_share: float  # part of the recorded cycle's energy that is standby
+    most_saving_percent: float  # at this cycle time, with all moves and all waits free
+    joules_per_second: float | None  # saved by a cycle a second shorter [J]; None: impossible
+    break_power: float  # what switching off saves while the arm waits [W]
 
-    standby_share: float
-    most_saving_percent: float
-    joules_per_second: float | None
-    break_power: float
-
-    def break_energy(self, minutes: float = BREAK) -> float:
-        """What is saved in a year by switching off in a break of some minutes a day [J]."""
-        return DAYS * 60.0 * minutes * self.break_power
+    @property
+    def break_kwh(self) -> float:
+        """What is saved in a year by switching off in a break of `BREAK` minutes a day [kWh]."""
+        return DAYS * 60.0 * BREAK * self.break_power / 3.6e6
 
     def as_json(self) -> dict[str, Any]:
         """`ceiling` of `ur_energy optimize --json`."""
-        break_kwh = self.break_energy() / 3.6e6
         names = ("standby_share", "most_saving_percent", "joules_per_second")
-        return _named(self, names) | {"break_minutes": BREAK, "break_kwh_per_year": break_kwh}
+        saved = {"break_minutes": BREAK, "break_kwh_per_year": self.break_kwh}
+        return _named(self, names) | saved
 
     def text(self) -> str:
         """In a sentence."""
-        second = (
+        second = self.joules_per_second
+        shorter = (
             "it cannot be shorter"
-            if self.joules_per_second is None
-            else f"a cycle that is a second shorter takes {self.joules_per_second:.0f} J less"
-            if self.joules_per_second >= 0.0
-            else f"a cycle that is a second shorter takes {-self.joules_per_second:.0f} J more"
+            if second is None
+            else f"a cycle that is a second shorter takes {abs(second):.0f} J "
+            f"{'less' if second >= 0.0 else 'more'}"
         )
         return (
             f"Standby is {100 * self.standby_share:.0f} % of this cycle; at this cycle time at "
-            f"most {self.most_saving_percent:.1f} % can be saved; {second}; switched off in a "
-            f"break of {BREAK:.0f} min a day, the arm saves {self.break_energy() / 3.6e6:.0f} kWh "
-            "a year."
+            f"most {self.most_saving_percent:.1f} % can be saved; {shorter}; switched off in a "
+            f"break of {BREAK:.0f} min a day, the arm saves {self.break_kwh:.0f} kWh a year."
         )
 
 
 @dataclass(frozen=True)
 class ArmLoad:
-    """What a cycle demands of the arm.
+    """What a cycle demands of the arm."""
 
-    Attributes:
-        joint: whose torque comes closest to its limit.
-        torque_share: its largest torque over its limit.
-        torque_rms: root mean square of all joints' torques over their limits; gears wear and
-            motors heat with it.
-        power: largest at the supply [W].
-    """
-
-    joint: str
-    torque_share: float
-    torque_rms: float
-    power: float
+    joint: str  # whose torque comes closest to its limit
+    torque_share: float  # its largest torque over its limit
+    torque_rms: float  # of all joints over their limits; gears wear and motors heat with it
+    power: float  # largest at the supply [W]
 
 
 @dataclass(frozen=True)
 class OptimizedCycle:
-    """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J].
+    """A cycle for less energy; energies are of the whole arm at the supply for one cycle [J]."""
 
-    Attributes:
-        cycle: as recorded.
-        duration: of the new cycle [s].
-        moves: with new time laws.
-        energy, new_energy: as recorded, and new.
-        saving_interval: 95 % interval of the saving (low, high), percent of energy.
-        time_optimal_duration, time_optimal_energy: every move as fast as the limits allow.
-        scaled_energy: the recorded cycle slowed by speed scaling to the same duration, without
-            slack.
-        bound_gap: how far new_energy may be above the optimum of the allocation [J].
-        pareto: cycle time [s] and energy [J] pairs [k, 2]; None without the option.
-        notes: what the result rests on and what it leaves out, one sentence each.
-        sheet: what to type.
-        typed_energy, typed_duration: of one cycle when exactly the sheet is typed [J, s].
-        typed_interval: 95 % interval of the saving then (low, high), percent of energy.
-        ceiling: what can be saved at all; None if it was not computed.
-        loads: of the cycle as recorded, as typed, and as fast as possible; None likewise.
-        measured: None unless it was run.
-    """
-
-    cycle: WorkCycle
-    duration: float
-    moves: tuple[OptimizedMove, ...]
-    energy: float
-    new_energy: float
-    saving_interval: tuple[float, float]
-    time_optimal_duration: float
+    cycle: WorkCycle  # as recorded
+    stretches: Sequence[Stretch]  # the new cycle as set points
+    duration: float  # of the new cycle [s]
+    moves: Sequence[OptimizedMove]
+    energy: float  # as recorded
+    new_energy: float  # as set points
+    saving_interval: tuple[float, float]  # of the set points: 95 % (low, high), percent of energy
+    time_optimal_duration: float  # every move as fast as the limits allow [s]
     time_optimal_energy: float
-    scaled_energy: float
-    bound_gap: float
-    pareto: Array | None
-    notes: tuple[str, ...]
-    sheet: tuple[Step, ...]
-    typed_energy: float
-    typed_duration: float
-    typed_interval: tuple[float, float]
-    ceiling: Ceiling | None = None
-    loads: tuple[ArmLoad, ArmLoad, ArmLoad] | None = None
-    measured: MeasuredSaving | None = None
+    scaled_energy: float  # slowed by speed scaling to the same duration, without slack
+    bound_gap: float  # how far new_energy may be above the optimum of the allocation [J]
+    pareto: Array | None  # cycle times [s] and energies [J] [k, 2]; None without the option
+    notes: Sequence[str]  # what the result rests on and what it leaves out, one sentence each
+    sheet: Sequence[Step]  # what to type
+    typed_energy: float  # when exactly the sheet is typed
+    typed_duration: float  # when exactly the sheet is typed [s]
+    typed_interval: tuple[float, float]  # of that saving, as `saving_interval`
+    ceiling: Ceiling | None = None  # None if it was not computed
+    loads: tuple[ArmLoad, ArmLoad, ArmLoad] | None = None  # recorded, typed, as fast as possible
+    measured: MeasuredSaving | None = None  # None unless it was run
 
     @property
     def saving_percent(self) -> float:
@@ -203,19 +138,25 @@ class OptimizedCycle:
                 "moves": len(cycle.moves),
                 "dwells": sum(rest.duration > 0.0 for rest in cycle.rests),
             },
-            "moves": [
-                {
-                    **_named(each.move, ("start", "duration", "energy", "kind", "peak_power")),
-                    **_named(each.move, ("speed", "acceleration")),
-                    **_named(each, ("duration", "energy", "speed", "acceleration"), "new_"),
-                    **_named(each, ("typed_energy", "kept")),
-                }
-                for each in self.moves
-            ],
+            "moves": [self._move_json(each) for each in self.moves],
             **_named(self, _FIGURES),
             "typed_saving_percent_interval": self.typed_interval,
             "saving_percent_interval": self.saving_interval,
             "load": None if loads is None else dict(zip(names, loads, strict=True)),
+        }
+
+    def _move_json(self, each: OptimizedMove) -> dict[str, Any]:
+        move, step, scale = each.move, each.step, self.cycle.scaling
+        unit = pendant_unit(move.kind)
+        names = ("start", "duration", "energy", "kind", "peak_power", "speed", "acceleration")
+        return {
+            **_named(move, names),
+            "new_duration": each.duration,
+            "new_energy": each.energy,
+            "new_speed": (step.new_speed or math.nan) * unit * scale,
+            "new_acceleration": (step.new_acceleration or math.nan) * unit * scale**2,
+            "typed_energy": each.typed_energy,
+            "kept": step.kept,
         }
 
 
@@ -226,6 +167,5 @@ _FIGURES = (
 )  # fmt: skip
 
 
-def _named(thing: object, names: Sequence[str], prefix: str = "") -> dict[str, Any]:
-    """Attributes by name."""
-    return {prefix + name: getattr(thing, name) for name in names}
+def _named(thing: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,11 +11,8 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.optimization.cycle import Stretch, WorkCycle, recorded_stretches
 from ur_energy_model.optimization.cycle_problem import Allocator
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.optimization.path import (
     JointPath,
     PathDynamics,
@@ -24,7 +20,6 @@ from ur_energy_model.optimization.path import (
     reached,
     with_jerk_limit,
 )
-from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -112,77 +107,6 @@ def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
     pairs = zip(added, own, strict=True) if first else zip(own, added, strict=True)
     time, q, qd, qdd = (np.concatenate(pair) for pair in pairs)
     return Plan(time, q, qd, qdd, plan.source)
-
-
-CLOSED = 2e-3
-"""Largest joint distance between the end of a move and the start of the next one [rad]."""
-
-
-# All of these raise an InputError if a move does not start where the one before it ended.
-
-
-def recorded_motion(cycle: WorkCycle) -> Chain:
-    """The motion of a cycle as recorded."""
-    return _in_turn(cycle.source, recorded_stretches(cycle))
-
-
-def typed_cycle(optimized: OptimizedCycle, robot: RobotDescription) -> Chain:
-    """The motion of a cycle when exactly the sheet is typed."""
-    cycle = optimized.cycle
-    return _in_turn(cycle.source, typed_stretches(cycle, optimized.sheet, robot))
-
-
-def new_motion(optimized: OptimizedCycle) -> Chain:
-    """The motion of an optimized cycle as set points, which need no trapezoids."""
-    moves = [(move.start, move.time, move.q, move.qd, move.qdd) for move in optimized.moves]
-    return _timed(optimized.cycle.source, moves, optimized.duration)
-
-
-def plan_at(motion: Chain, rate: float, source: str) -> Plan:
-    """A motion at the controller's cycles.
-
-    Args:
-        motion: one cycle.
-        rate: cycles per second [Hz]; the last point is at the end of the motion.
-        source: for error messages.
-    """
-    time = np.arange(0.0, motion.duration, 1.0 / rate)
-    if motion.duration - time[-1] > 1e-6:
-        time = np.append(time, motion.duration)
-    return Plan(time, *motion.sample(time), source=source)
-
-
-def _in_turn(source: str, stretches: Sequence[Stretch]) -> Chain:
-    moves, start = [], 0.0
-    for stretch in stretches:
-        plan = stretch.plan
-        if stretch.moving:
-            assert plan.qd is not None
-            qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
-            moves.append((start, plan.time, plan.q, plan.qd, qdd))
-        start += plan.duration
-    return _timed(source, moves, start)
-
-
-def _timed(
-    source: str, moves: Sequence[tuple[float, Array, Array, Array, Array]], duration: float
-) -> Chain:
-    """Moves from rest to rest (start, time, q, qd, qdd) that follow each other without jumps.
-
-    A small distance between the end of one and the start of the next is spread over the latter.
-    """
-    out: list[Motion] = []
-    here = moves[0][2][0]
-    for number, (_, time, q, qd, qdd) in enumerate(moves, 1):
-        gap = here - q[0]
-        if np.abs(gap).max() > CLOSED:
-            problem = f"move {number} does not start where the one before it ended"
-            raise InputError(source, problem, "record cycles whose moves end at rest")
-        here = q[-1]
-        left, rest = 1.0 - time[:, None] / time[-1], np.ones((len(time), 1))
-        rest[[0, -1]] = 0.0
-        out.append(Sampled(time, q + left * gap, rest * qd, qdd))
-    return Chain(out, [start for start, *_ in moves], duration)
 
 
 LONGEST = 300.0

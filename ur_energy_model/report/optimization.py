@@ -311,7 +311,7 @@ def ceiling_table(optimized: OptimizedCycle) -> Table | None:
             ("saved by a cycle that is a second shorter",
              "it cannot be shorter" if second is None else f"{second:.0f} J"),
             (f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
-             f"{ceiling.break_energy() / 3.6e6:.0f} kWh"),
+             f"{ceiling.break_kwh:.0f} kWh"),
             ("largest torque, share of the limit: now, as typed, as fast as possible",
              ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)),
             ("effective torque (gears, motors): as typed and as fast as possible, over now",

@@ -1,0 +1,284 @@
+"""The work cycle of a recording: its moves, the waits between them, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.telemetry_checks import OperatingConditions
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.cycle import (
+    CycleEnergies,
+    Kind,
+    Move,
+    Rest,
+    Switching,
+    Wait,
+    WorkCycle,
+    recorded_stretches,
+)
+from ur_energy_model.optimization.pendant import with_recorded_values
+from ur_energy_model.optimization.recorded_motion import (
+    LONGEST,
+    STILL_TARGET,
+    FoundCycles,
+    RecordedMotion,
+    find_cycles,
+    find_moves,
+    line_of,
+    read_motion,
+    recorded_tool,
+)
+from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs
+from ur_energy_model.typing import Array
+
+SLOW_SAMPLES = 0.012
+"""Sample period above which recorded accelerations are not used [s]: they change in steps, which a
+smooth curve between slow samples cannot follow."""
+SHORTEST_WAIT = 0.01
+"""Shortest wait that a person types [s]."""
+LONGEST_PAUSE = 0.08
+"""Longest standstill before a move that counts as the controller's own [s]."""
+SAME_LINE = 0.02
+"""Time on a line of the program below which it is a part of a wait's loop [s]."""
+
+Waits = list[tuple[float, int | None]]
+"""Durations [s] of waits, and their lines where they were recorded."""
+
+
+def find_cycle(
+    model: EnergyModel, path: str | Path, robot: RobotDescription, keep_dwell: float
+) -> WorkCycle:
+    """The complete cycle of median duration in a recording, with the energies of the model.
+
+    The model is best in the session of the recording; waits up to `keep_dwell` s must stay.
+
+    Raises:
+        UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be used.
+    """
+    motion = read_motion(path, robot)
+    found = find_cycles(motion, find_moves(motion))
+    columns = motion.telemetry.columns
+    starts = np.array([motion.time[moves[0].first] for moves in found.moves])
+    durations = motion.time[list(found.ends)] - starts
+    chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
+    power, measured = motion.telemetry.bus_power, None
+    if power is not None and np.isfinite(power).all():
+        measured = cycle_energies(motion, found, power)
+    tool, warmth = recorded_tool(motion.telemetry, robot), columns.get("joint_temperatures")
+    moves, leading = _moves(motion, found, chosen, robot, tool, model.setup, keep_dwell)
+    cycle = WorkCycle(
+        source=motion.telemetry.info.source,
+        robot=robot.name,
+        found_by=found.found_by,
+        duration=float(durations[chosen]),
+        moves=tuple(moves),
+        count=len(found.moves),
+        measured_energy=None if measured is None else float(measured.mean()),
+        measured_energy_std=(
+            0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
+        ),
+        temperature=None if warmth is None else np.nanmean(warmth, axis=0),
+        tool=tool,
+        notes=tuple(_notes(motion, found)),
+        switching=recorded_switching(motion.telemetry),
+        scaling=scaling_of(motion),
+        leading=leading,
+    )
+    energies = CycleEnergies(model, cycle.temperature).of(recorded_stretches(cycle))
+    moving = (part for part in energies if part.stretch.moving)
+    known = (
+        replace(move, energy=part.energy, peak_power=part.peak_power)
+        for move, part in zip(moves, moving, strict=True)
+    )
+    return replace(cycle, moves=tuple(known))
+
+
+def _moves(
+    motion: RecordedMotion,
+    found: FoundCycles,
+    chosen: int,
+    robot: RobotDescription,
+    tool: Array | None,
+    setup: Setup,
+    keep_dwell: float,
+) -> tuple[list[Move], int]:
+    """The moves of a cycle with their rests, and how many waits of the last begin the program."""
+    payloads = [
+        there.payload
+        for rows, there in OperatingConditions(setup).parts(motion.telemetry)
+        for _ in range(rows.start, rows.stop)
+    ]
+    spans = found.moves[chosen]
+    start = float(motion.time[spans[0].first])
+    coarse = motion.period > SLOW_SAMPLES and not motion.measured
+    moves = []
+    for span in spans:
+        rows = slice(span.first, span.last + 1)
+        time, qd = motion.time[rows], motion.qd[rows].copy()
+        qd[0] = qd[-1] = 0.0
+        move = Move(
+            float(time[0]) - start,
+            time - time[0],
+            motion.q[rows],
+            qd,
+            qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
+            payload=payloads[span.last],
+            line=line_of(motion, span),
+        )
+        moves.append(with_recorded_values(move, robot, tool))
+    ends = [*(span.first for span in spans[1:]), found.ends[chosen]]
+    rested = [
+        float(motion.time[until] - motion.time[span.last])
+        for span, until in zip(spans, ends, strict=True)
+    ]
+    kinds = [move.kind for move in (*moves[1:], moves[0])]
+    longest = keep_dwell + SAME_LINE + motion.period
+    for k, (span, until, duration) in enumerate(zip(spans, ends, rested, strict=True)):
+        waits: Waits | None = []
+        if duration > 0.0:
+            waits = _waits_by_line(motion, span.last, until, moves[k].line)
+        if waits is None:
+            lead = found.lead if k + 1 == len(spans) else 0.0
+            waits = _waits_without_lines(duration - _pause(kinds[k], kinds, rested), lead)
+        rest = Rest(
+            duration,
+            tuple(Wait(time, time <= longest, line) for time, line in waits),
+            payloads[max(until - 1, span.last)],
+        )
+        moves[k] = replace(moves[k], rest=rest)
+    last, leading, left = moves[-1], 0, found.lead + SAME_LINE
+    for wait in reversed(last.rest.waits):
+        left -= wait.duration
+        first = last.line is not None and wait.line is not None and wait.line < last.line
+        if not first and left < 0.0:
+            break
+        leading += 1
+    # A program that is written out has other lines for the next cycle: the leading waits get those
+    # that they have before this cycle's start.
+    lines, end = motion.telemetry.columns.get("script_control_line"), start
+    changed: list[Wait] = []
+    for wait in last.rest.waits[: -leading - 1 : -1]:
+        at = int(np.searchsorted(motion.time, end - 0.5 * wait.duration))
+        end -= wait.duration
+        if lines is not None and wait.line is not None and at > 0 and lines[at] >= 1:
+            wait = replace(wait, line=int(lines[at]))
+        changed.insert(0, wait)
+    waited = (*last.rest.waits[: len(last.rest.waits) - leading], *changed)
+    moves[-1] = replace(last, rest=replace(last.rest, waits=waited))
+    return moves, leading
+
+
+def _pause(kind: Kind, kinds: Sequence[Kind], rested: Sequence[float]) -> float:
+    """What the controller takes for itself before a move of a kind [s].
+
+    The shortest standstill before such a move, unless it is so long that a program may have it.
+    """
+    shortest = min(rest for rest, after in zip(rested, kinds, strict=True) if after == kind)
+    return shortest if shortest < LONGEST_PAUSE else 0.0
+
+
+def _waits_without_lines(duration: float, lead: float) -> Waits:
+    """Waits of a standstill [s]; a last one of `lead` s begins the cycle."""
+    last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
+    first = duration - last
+    if 0.0 < first < LONGEST_PAUSE and last:
+        first, last = 0.0, duration
+    return [(round(time, 2), None) for time in (first, last) if time >= SHORTEST_WAIT]
+
+
+def _waits_by_line(
+    motion: RecordedMotion, first: int, last: int, before: int | None
+) -> Waits | None:
+    """Waits of a standstill with their lines of the program; None where it was not recorded.
+
+    While the line is that of the move before or after, the controller is busy itself. Lines that
+    change quickly are a loop that waits for a signal: one wait.
+    """
+    lines = motion.telemetry.columns.get("script_control_line")
+    if lines is None or before is None or not np.isfinite(lines[first : last + 1]).all():
+        return None
+    own = (before, int(lines[min(last + 2, len(lines) - 1)]))
+    blocks: list[list[tuple[float, int]]] = [[]]
+    for rows in equal_runs(lines[first:last]):
+        line = int(lines[first + rows.start])
+        time = float(motion.time[first + rows.stop] - motion.time[first + rows.start])
+        long = time >= SAME_LINE and any(part[0] >= SAME_LINE for part in blocks[-1])
+        if line in own or line < 1 or long:
+            blocks.append([])
+        if line not in own and line >= 1:
+            blocks[-1].append((time, line))
+    waits = [(sum(time for time, _ in block), max(block)[1]) for block in blocks if block]
+    return [(round(time, 2), line) for time, line in waits if time >= SHORTEST_WAIT]
+
+
+# What the whole recording shows: speed scaling, energies, switching off, and what is missing.
+
+
+def scaling_of(motion: RecordedMotion) -> float:
+    """Speed slider times limiter while the arm moved; 1 where it was not recorded."""
+    scaling = np.ones(len(motion.time))
+    for name in ("speed_scaling", "target_speed_fraction"):
+        scaling = scaling * motion.telemetry.columns.get(name, 1.0)
+    moving = np.abs(motion.qd).max(axis=1) > STILL_TARGET
+    found = float(np.nanmedian(scaling[moving])) if moving.any() else 1.0
+    return found if 0.01 < found <= 1.0 else 1.0
+
+
+def cycle_energies(motion: RecordedMotion, found: FoundCycles, power: Array) -> Array:
+    """Energy of each complete cycle [cycles], J, from the power at each sample [W]."""
+    cycles = zip(found.moves, found.ends, strict=True)
+    parts = [slice(moves[0].first, end + 1) for moves, end in cycles]
+    return np.array([integrate(motion.time[part], power[part]).net[0] for part in parts])
+
+
+def recorded_switching(telemetry: Telemetry) -> Switching | None:
+    """Mean of the complete switchings in a recording; None without one, or without bus power.
+
+    The state in between is the lowest robot_mode reached; everything else between two stretches
+    of running counts as change.
+    """
+    power, modes = telemetry.bus_power, telemetry.columns.get("robot_mode")
+    if power is None or modes is None:
+        return None
+    off = np.asarray(~np.isin(modes, BRAKES_RELEASED) & (modes < BACKDRIVE))
+    found = []
+    for run in equal_runs(off):
+        if not off[run.start] or run.start == 0 or run.stop == len(off):
+            continue
+        rows = slice(run.start - 1, run.stop + 1)
+        time, there, drawn = telemetry.time[rows], modes[rows], power[rows]
+        low = there == there[1:-1].min()
+        low_time = float(np.diff(time, append=time[-1])[low].sum())
+        low_power = float(drawn[low].mean())
+        whole = float(integrate(time, drawn).net[0])
+        found.append((time[-1] - time[0] - low_time, whole - low_power * low_time, low_power))
+    return Switching(*map(float, np.mean(found, axis=0))) if found else None
+
+
+def _notes(motion: RecordedMotion, found: FoundCycles) -> list[str]:
+    closing = "" if found.closed else ", and the arm does not return to where it starts"
+    notes = {
+        "Nothing repeats in the recording: its motion from first to last standstill counts as one "
+        f"cycle{closing}.": found.found_by == "whole",
+        "The recording has no target_q: the path is the measured one, smoothed, and rests shorter "
+        "than its smoothing may be missed.": motion.measured,
+        f"The recording has {1 / motion.period:.0f} samples per second: starts and ends of moves "
+        f"are known to {1000 * motion.period:.0f} ms only.": motion.period > SLOW_SAMPLES
+        and not motion.measured,
+        "The recording has no bus power: nothing shows how far the model is off.": (
+            motion.telemetry.bus_power is None
+        ),
+        "Joint temperatures are unknown: friction is that of the model's mean.": (
+            "joint_temperatures" not in motion.telemetry
+        ),
+        f"Only the first {LONGEST / 60:.0f} minutes of the recording were read.": motion.cut,
+    }
+    return [text for text, applies in notes.items() if applies]
