@@ -64,7 +64,7 @@ def main() -> None:
         program = pick_and_place()
         write(cell, program, 4.2 * program.duration)
         found = optimize_cycle(model, cell, OptimizationOptions(pareto=True))
-        proof = Proof.of(found, ROBOT, CYCLES)
+        proof = Proof.of(found, CYCLES)
         write(folder / "proof", proof.motion(), proof.motion().duration + 1.0)
         found = replace(found, measured=measured_saving(folder / "proof", proof))
         print_cycle(found, pareto=True)

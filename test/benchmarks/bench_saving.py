@@ -48,7 +48,7 @@ def saving_of(name: str, seed: int, folder: Path) -> tuple[OptimizedCycle, float
     cycle = Chain(moves, ends[:-1], ends[-1] / (1.0 - SLACK))
     cell = run("cell", cycle, 3.3 * cycle.duration, OTHER_SESSION)
     found = optimize_cycle(identify([learned], name).model, cell)
-    proof = Proof.of(found, robot, CYCLES)
+    proof = Proof.of(found, CYCLES)
     motion = proof.motion()
     bag = run("proof", motion, motion.duration + 1.0, OTHER_SESSION)
     return found, measured_saving(bag, proof).saving_percent

@@ -140,7 +140,7 @@ def test_unsafe_trajectories_are_refused_before_connecting(short, tmp_path):
 
 
 def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
-    proof = Proof.of(hand_made_cycle(ROBOT), ROBOT, 1)
+    proof = Proof.of(hand_made_cycle(ROBOT), 1)
     plan = ExecutionPlan(proof.motion(), LIMITS)
     result = execute(plan, fast, tmp_path / "proof", approve=Approval())
     assert result.completed, result.reason

@@ -49,7 +49,7 @@ def test_every_cycle_is_found_with_its_energy_and_a_steady_drift_cancels(
     cycles: int, drift: float
 ) -> None:
     """Warming joints change the power by several percent over the run."""
-    proof = Proof.of(OPTIMIZED, ROBOT, cycles)
+    proof = Proof.of(OPTIMIZED, cycles)
     energy, temperature = run_energies(recording(proof, drift=drift), proof)
     truth = [expected(proof, new=new) for new in proof.order]
     assert sum(proof.order) == cycles
@@ -84,7 +84,7 @@ def test_incomplete_and_other_runs_are_refused() -> None:
     assert (saving.cycles, saving.saving_percent) == (1, pytest.approx(10.0))
     with pytest.raises(RecordingError, match="pair"):
         saving_of(np.full(2, np.nan), np.array([False, True]), None, "run")
-    proof = Proof.of(OPTIMIZED, ROBOT, 1)
+    proof = Proof.of(OPTIMIZED, 1)
     whole = recording(proof)
     still: dict[str, Array] = {**whole.columns, "target_q": np.tile(HOME, (len(whole), 1))}
     without = {"target_q": whole["target_q"]}
@@ -102,13 +102,13 @@ def test_incomplete_and_other_runs_are_refused() -> None:
         with pytest.raises(RecordingError, match=problem):
             run_energies(replace(whole, columns=columns), proof)
     with pytest.raises(InputError, match="does not end where it starts"):
-        Proof.of(closed(OPTIMIZED, 0.1), ROBOT, 2)
+        Proof.of(closed(OPTIMIZED, 0.1), 2)
 
 
 def test_limits_rise_to_what_the_recorded_cycle_reaches_and_no_further() -> None:
     """A cycle that was run at more than the robot file's acceleration may be run again."""
     usual = SafetyLimits(ArmDynamics(ROBOT), ArmGeometry(ROBOT), tool_speed=0.3)
-    proof = Proof.of(OPTIMIZED, ROBOT, 1)
+    proof = Proof.of(OPTIMIZED, 1)
     slow_robot = replace(ROBOT, max_acceleration=np.full(6, 2.0))
     strict = replace(usual, dynamics=ArmDynamics(slow_robot))
     cycle = RepeatedMotion(proof.robot, proof.before)

@@ -18,12 +18,8 @@ from ur_energy_model.optimization.cycle import (
     with_rest,
 )
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
-from ur_energy_model.optimization.pendant import (
-    sheet_of,
-    typed_motion,
-    typed_stretches,
-    with_recorded_values,
-)
+from ur_energy_model.optimization.pendant import sheet_of, typed_stretches
+from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
@@ -83,8 +79,8 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     for motion in fast:
         time, q, qd, _ = sampled(motion)
         rest = Rest(WAIT, (Wait(WAIT, kept=False),))
-        recorded = Move(duration, time, q, qd, energy=effort(motion), peak_power=200.0, rest=rest)
-        moves.append(with_recorded_values(recorded, robot))
+        one = Move(duration, time, q, qd, programmed=programmed_move(time, q, robot), rest=rest)
+        moves.append(replace(one, energy=effort(motion), peak_power=200.0))
         duration += motion.duration + WAIT
     stretches = [Stretch(Plan(*sampled(motion)), None) for motion in slow]
     left = duration - sum(stretch.plan.duration for stretch in stretches)
@@ -103,16 +99,15 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         cycle,
         [motion.duration for motion in slow],
         duration,
-        robot,
         lambda index, slot, motion: effort(motion),
         waiting_after=2,
     )
-    new = []
-    for step in sheet:
-        if (typed := typed_motion(cycle, step, robot)) is not None:
-            after = slow[step.move]
-            energies = effort(after), effort(typed)
-            new.append(OptimizedMove(moves[step.move], step, after.duration, *energies))
+    typed = typed_stretches(cycle, sheet)
+    steps = (step for step in sheet if step.do != "wait")
+    new = [
+        OptimizedMove(moves[step.move], step, after.duration, effort(after), effort(run))
+        for step, after, run in zip(steps, slow, motion_of("hand", typed).moves, strict=True)
+    ]
     energy = sum(each.energy for each in moves)
     return OptimizedCycle(
         cycle=cycle,
@@ -130,7 +125,7 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         notes=("A note.",),
         sheet=sheet,
         typed_energy=sum(each.typed_energy for each in new),
-        typed_duration=sum(x.plan.duration for x in typed_stretches(cycle, sheet, robot)),
+        typed_duration=sum(stretch.plan.duration for stretch in typed),
         typed_interval=(9.0, 19.0),
     )
 

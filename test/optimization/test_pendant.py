@@ -27,10 +27,10 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.optimization.optimize import optimize_cycle
-from ur_energy_model.optimization.pendant import (
+from ur_energy_model.optimization.programmed import (
     best_trapezoid,
     fit_trapezoid,
-    programmed_path,
+    programmed_move,
 )
 from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -121,16 +121,17 @@ def test_a_trapezoid_is_recovered(speed: float, acceleration: float, late: float
     """Also where the move starts between two samples, and where it never reaches its speed."""
     truth = Trapezoid(0.9, speed, acceleration)
     time = np.arange(0.0, truth.duration + 0.004, 0.002)
-    found = fit_trapezoid(time, truth.sample(time - late)[0])
-    assert found.peak == pytest.approx(truth.peak, rel=2e-3)
-    assert found.acceleration == pytest.approx(acceleration, rel=5e-3)
+    _, speed, found = fit_trapezoid(time, truth.sample(time - late)[0])
+    assert speed == pytest.approx(truth.peak, rel=2e-3)
+    assert found == pytest.approx(acceleration, rel=5e-3)
 
 
 def test_the_best_trapezoid_fills_its_slot_and_is_never_longer() -> None:
     """Its energy is that of the best one, found by trying many."""
-    slot, path = 2.0, programmed_path(sampled(move(HOME, HOME + STEP, *FAST))[1], ROBOT)
-    assert path is not None
-    best = best_trapezoid(path, slot, effort)
+    time, q, _, _ = sampled(move(HOME, HOME + STEP, *FAST))
+    slot, programmed = 2.0, programmed_move(time, q, ROBOT)
+    assert programmed is not None
+    best = best_trapezoid(programmed, slot, effort, (np.pi / 180.0, np.pi / 180.0))
     assert best is not None
     assert 0.97 * slot < best.duration <= slot
     others = []
@@ -141,14 +142,14 @@ def test_the_best_trapezoid_fills_its_slot_and_is_never_longer() -> None:
 
 
 def test_a_straight_tool_is_a_movel_with_its_length() -> None:
-    line = straight_down(HOME, 0.2)
-    _, q, _, _ = sampled(line)
-    path = programmed_path(q, ROBOT)
-    assert path is not None
-    assert (path.kind, path.distance) == ("moveL", pytest.approx(0.2, abs=1e-6))
-    slow = path.motion(0.05, 0.3)
+    time, q, _, _ = sampled(straight_down(HOME, 0.2))
+    line = programmed_move(time, q, ROBOT)
+    assert line is not None
+    assert (line.kind, line.distance) == ("moveL", pytest.approx(0.2, abs=1e-6))
+    slow = line.motion(0.05, 0.3)
     assert slow.duration == pytest.approx(0.2 / 0.05 + 0.05 / 0.3)
     end = slow.sample(np.array([slow.duration]))[0][0]
     np.testing.assert_allclose(end, q[-1], atol=1e-5)
-    corner = np.concatenate([q, sampled(move(q[-1], q[-1] + STEP, *FAST))[1]])
-    assert programmed_path(corner, ROBOT) is None
+    after, beyond, _, _ = sampled(move(q[-1], q[-1] + STEP, *FAST))
+    corner = np.concatenate([q, beyond])
+    assert programmed_move(np.append(time, time[-1] + 0.002 + after), corner, ROBOT) is None

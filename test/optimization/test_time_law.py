@@ -11,7 +11,7 @@ from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.cycle_exports import trajectory_points
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
-from ur_energy_model.optimization.path import JointPath, PathDynamics, PathLimits, with_jerk_limit
+from ur_energy_model.optimization.path import PathDynamics, PathLimits, with_jerk_limit
 from ur_energy_model.optimization.plan_optimization import (
     LONGEST,
     optimize_moves,
@@ -31,8 +31,8 @@ def straight_plan(speed: float = 2.5, acceleration: float = 5.0) -> Plan:
 
 def arm_on(plan: Plan, intervals: int | None = None) -> PathDynamics:
     model = arm_model()
-    path = JointPath(*plan.sampled()[:3])
-    return PathDynamics(model, model.dynamics(), path, intervals=intervals)
+    time, q, qd, _ = plan.sampled()
+    return PathDynamics(model, model.dynamics(), (time, q, qd), intervals=intervals)
 
 
 def curved_plan() -> Plan:

@@ -92,7 +92,7 @@ def _measured(
     options: argparse.Namespace,
 ) -> MeasuredSaving:
     """Run the cycle as recorded and as typed in turns and measure the saving."""
-    cycle, proof = optimized.cycle, Proof.of(optimized, robot, options.cycles)
+    cycle, proof = optimized.cycle, Proof.of(optimized, options.cycles)
     carried = [model.setup.payload if m.payload is None else m.payload for m in cycle.moves]
     setup = Setup(model.setup.gravity, max(carried, key=lambda payload: payload.mass))
     limits = proof.limits(surroundings_given(options, robot, setup))

@@ -20,7 +20,8 @@ from ur_energy_model.files import write_text
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import motion_of
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
-from ur_energy_model.optimization.pendant import pendant_unit, sheet_csv
+from ur_energy_model.optimization.pendant import sheet_csv
+from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array

@@ -16,7 +16,6 @@ from ur_energy_model.experiment.limits import (
     sample_period,
 )
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import CLOSED, motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
@@ -56,7 +55,7 @@ class Proof:
     cycles: int  # of each kind
 
     @classmethod
-    def of(cls, optimized: OptimizedCycle, robot: RobotDescription, cycles: int) -> Proof:
+    def of(cls, optimized: OptimizedCycle, cycles: int) -> Proof:
         """The proof of what the sheet of an optimized cycle has to type.
 
         Raises:
@@ -65,10 +64,7 @@ class Proof:
         cycle = optimized.cycle
         before, after = (
             motion_of(cycle.source, stretches)
-            for stretches in (
-                recorded_stretches(cycle),
-                typed_stretches(cycle, optimized.sheet, robot),
-            )
+            for stretches in (recorded_stretches(cycle), typed_stretches(cycle, optimized.sheet))
         )
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]

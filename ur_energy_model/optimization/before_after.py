@@ -35,10 +35,9 @@ from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
-STANDBY_SPREAD = 2.0
-"""Standard deviation of standby between recordings of one arm [W], where it cannot be corrected."""
-FRICTION_SPREAD = 0.06
-"""Standard deviation of the energy of motion between recordings, relative."""
+STANDBY_SPREAD, FRICTION_SPREAD = 2.0, 0.06
+"""Standard deviations between recordings of one arm: of standby [W], where it cannot be corrected,
+and of the energy of motion, relative."""
 WARMTH = 0.006
 """Relative change of the energy of motion per kelvin of the joints."""
 PRIOR = 8.0
@@ -52,33 +51,19 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Production:
-    """Cycles of a recording, or of a day of a history store.
+    """Cycles of a recording, or of a day of a history store; None where something is unknown."""
 
-    Attributes:
-        source: recording or day.
-        energy: of its cycles [k], J, measured at the bus.
-        duration: of them [s].
-        serial: of the arm; None if unknown.
-        program: name; None if unknown.
-        points: where the moves of a cycle start [moves, n], rad; None if unknown.
-        rests: points of rest in the recording, and the power there: (q [n], W).
-        idle: mean power at rest [W]; None if unknown.
-        payload: largest and smallest [kg]; None if unknown.
-        temperature: mean of the joints [degC]; None if unknown.
-        scaling: speed slider times limiter; None if unknown.
-    """
-
-    source: str
-    energy: Array
-    duration: Array
-    serial: str | None = None
-    program: str | None = None
-    points: Array | None = None
-    rests: tuple[tuple[Array, float], ...] = ()
-    idle: float | None = None
-    payload: tuple[float, float] | None = None
-    temperature: float | None = None
-    scaling: float | None = None
+    source: str  # recording or day
+    energy: Array  # of its cycles [k], J, measured at the bus
+    duration: Array  # of them [s]
+    serial: str | None = None  # of the arm
+    program: str | None = None  # name
+    points: Array | None = None  # where the moves of a cycle start [moves, n], rad
+    rests: Sequence[tuple[Array, float]] = ()  # points of rest [n], rad, and the power there [W]
+    idle: float | None = None  # mean power at rest [W]
+    payload: tuple[float, float] | None = None  # smallest and largest [kg]
+    temperature: float | None = None  # mean of the joints [degC]
+    scaling: float | None = None  # speed slider times limiter
 
     def as_json(self) -> dict[str, Any]:
         """A recording in the JSON of `Comparison`."""
@@ -99,25 +84,16 @@ class Production:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Saving per cycle from before to after a change.
+    """Saving per cycle from before to after a change."""
 
-    Attributes:
-        before, after: recordings or days.
-        energy, new_energy: mean of a cycle [J]; the new one with standby as before.
-        interval: 95 % interval of the saving (low, high) [J].
-        standby_corrected: whether different standby was taken out.
-        differences: what else changed, one sentence each.
-        proven: whether the interval excludes zero, on one arm.
-    """
-
-    before: tuple[Production, ...]
-    after: tuple[Production, ...]
-    energy: float
-    new_energy: float
-    interval: tuple[float, float]
-    standby_corrected: bool
-    differences: tuple[str, ...]
-    proven: bool
+    before: Sequence[Production]
+    after: Sequence[Production]
+    energy: float  # mean of a cycle before [J]
+    new_energy: float  # mean of a cycle after, with standby as before [J]
+    interval: tuple[float, float]  # 95 % interval of the saving (low, high) [J]
+    standby_corrected: bool  # whether different standby was taken out
+    differences: tuple[str, ...]  # what else changed, one sentence each
+    proven: bool  # whether the interval excludes zero, on one arm
 
     @property
     def saving(self) -> float:
@@ -157,35 +133,31 @@ def recorded_production(path: str | Path) -> Production:
         )
     moves = find_moves(motion)
     found = find_cycles(motion, moves)
-    energy = cycle_energies(motion, found, power)
-    duration = motion.time[list(found.ends)] - motion.time[[m[0].first for m in found.moves]]
+    energy, columns = cycle_energies(motion, found, power), telemetry.columns
+    duration = motion.time[found.ends] - motion.time[[each[0].first for each in found.moves]]
     usual = duration <= USUAL * np.median(duration)
     inside = np.zeros(len(motion.time), dtype=bool)
     for cycle, end in zip(found.moves, found.ends, strict=True):
         inside[cycle[0].first : end + 1] = True
-    still = np.abs(motion.qd).max(axis=1) < STILL_TARGET
-    rests = []
-    for move, after in pairwise(moves):
-        rows = slice(move.last + 1, after.first)
-        if rows.stop - rows.start > 0.1 / motion.period:
-            rests.append((motion.q[move.last], float(power[rows].mean())))
-    carried = [
-        there.payload.mass
-        for _, there in OperatingConditions(Setup()).parts(telemetry)
-        if "payload" in telemetry
+    still = inside & (np.abs(motion.qd).max(axis=1) < STILL_TARGET)
+    rests = [
+        (motion.q[move.last], float(power[move.last + 1 : after.first].mean()))
+        for move, after in pairwise(moves)
+        if after.first - move.last - 1 > 0.1 / motion.period
     ]
-    warmth = telemetry.columns.get("joint_temperatures")
-    scaled = "speed_scaling" in telemetry or "target_speed_fraction" in telemetry
+    carried = [there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)]
+    warmth = columns.get("joint_temperatures")
+    scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
     return Production(
         str(path),
         energy[usual],
         duration[usual],
         info.serial,
         info.program,
-        np.array([motion.q[move.first] for move in found.moves[0]]),
-        tuple(rests),
-        float(power[inside & still].mean()) if (inside & still).any() else None,
-        (min(carried), max(carried)) if carried else None,
+        motion.q[[move.first for move in found.moves[0]]],
+        rests,
+        float(power[still].mean()) if still.any() else None,
+        (min(carried), max(carried)) if "payload" in columns else None,
         None if warmth is None else float(np.nanmean(warmth[inside])),
         scaling_of(motion) if scaled else None,
     )
@@ -227,11 +199,10 @@ def stored_production(
     state = {(bool(later), day): values for later, day, *values in zip(*columns, strict=True)}
     names = [str(name) for name in rows["program"] if name is not None]
     usual = max(set(names), key=names.count) if names else None
+    wanted = np.array([usual is None or name == usual for name in rows["program"]], dtype=bool)
     sides: list[list[Production]] = [[], []]
     for later in (False, True):
-        mine = (rows["later"].astype(bool) == later) & np.array(
-            [usual is None or name == usual for name in rows["program"]], dtype=bool
-        )
+        mine = (rows["later"].astype(bool) == later) & wanted
         duration = rows["duration"][mine].astype(float)
         energy, day = rows["bus_energy"][mine].astype(float), rows["day"][mine]
         whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
@@ -259,23 +230,19 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     Each recording has an error of its own: its scatter is estimated from the recordings, together
     with the known spread of arms between them (`PRIOR`); the interval is that of Student's t.
     """
-    sides = (tuple(before), tuple(after))
-    every = [*before, *after]
+    every, sides = [*before, *after], (before, after)
+    duration = np.array([each.duration.mean() for each in every])
+    energy = np.array([each.energy.mean() for each in every])
+    count = np.array([len(each.energy) for each in every], dtype=float)
     shifts = [_standby_shift(before[0], each) for each in every]
     corrected = all(shift is not None for shift in shifts)
-    above = np.array(shifts if corrected else [0.0] * len(every), dtype=float)
-    above *= [float(each.duration.mean()) for each in every]
-    mean = np.array([float(each.energy.mean()) for each in every]) - above
-    count = np.array([len(each.energy) for each in every], dtype=float)
+    mean = energy - np.array(shifts, dtype=float) * duration if corrected else energy
     # Energy of a cycle above that of resting as long; half of it all where that is unknown.
     motion = np.array([
-        0.5 * each.energy.mean()
-        if each.idle is None
-        else max(each.energy.mean() - each.idle * each.duration.mean(), 0.0)
-        for each in every
+        0.5 * whole if each.idle is None else max(whole - each.idle * time, 0.0)
+        for each, whole, time in zip(every, energy, duration, strict=True)
     ])  # fmt: skip
-    standby = [0.0 if corrected else STANDBY_SPREAD * each.duration.mean() for each in every]
-    spread = np.hypot(standby, FRICTION_SPREAD * motion)
+    spread = np.hypot(0.0 if corrected else STANDBY_SPREAD * duration, FRICTION_SPREAD * motion)
     squares = sum(float(np.sum((each.energy - each.energy.mean()) ** 2)) for each in every)
     cycle_variance = squares / max(float(np.sum(count - 1)), 1.0)
     variance, freedom, energies = 0.0, PRIOR, []
@@ -287,9 +254,8 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
         variance += between / len(own) + within / len(own) ** 2
         freedom += free
         energies.append(float(own.mean()))
-    before_after = _means(sides, "temperature")
-    warmer = 0.0 if before_after is None else before_after[1] - before_after[0]
-    variance += (WARMTH * abs(warmer) * float(motion.max())) ** 2
+    cold, warm = _means(sides, "temperature") or (0.0, 0.0)
+    variance += (WARMTH * abs(warm - cold) * float(motion.max())) ** 2
     half = float(student.ppf(0.5 + CONFIDENCE / 2, freedom)) * variance**0.5
     saving = energies[0] - energies[1]
     serials = {each.serial for each in every}
@@ -316,7 +282,7 @@ def _standby_shift(first: Production, other: Production) -> float | None:
     return float(np.mean(pairs)) if pairs else None
 
 
-Sides = tuple[tuple[Production, ...], tuple[Production, ...]]
+Sides = tuple[Sequence[Production], Sequence[Production]]
 
 
 def _known(sides: Sides, name: str) -> list[list[Any]]:

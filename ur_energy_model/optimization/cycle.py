@@ -15,6 +15,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.optimization.programmed import ProgrammedMove
 from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
@@ -38,11 +39,6 @@ class OptimizationOptions:
     keep_slow: bool = True  # keep moves that are deliberately slow
     max_speedup: float | None = None  # on recorded speeds and accelerations; None for no limit
     session: bool = True  # standby power and friction are those of the recording's session
-
-
-Kind = Literal["moveJ", "moveL", "other"]
-"""How the path of a move can be programmed: straight in joint space, straight at the tool, or
-neither (a blend, a spline: only its time law can be exported)."""
 
 
 @dataclass(frozen=True)
@@ -80,25 +76,25 @@ class Rest:
 
 @dataclass(frozen=True)
 class Move:
-    """One move from rest to rest as recorded, and the rest after it; n joints, k samples.
-
-    The fitted trapezoid has speed and acceleration of the leading joint for moveJ, of the tool for
-    moveL; NaN for "other".
-    """
+    """One move from rest to rest as recorded, and the rest after it; n joints, k samples."""
 
     start: float  # time since the start of the cycle [s]
     time: Array  # since the start of the move [k], s; the first is 0
     q: Array  # target positions [k, n], rad
     qd: Array  # target velocities [k, n], rad/s
     qdd: Array | None = None  # target accelerations [k, n], rad/s^2; None: not recorded
-    kind: Kind = "other"
-    speed: float = math.nan  # of the trapezoid, rad/s or m/s
-    acceleration: float = math.nan  # of the trapezoid, rad/s^2 or m/s^2
+    programmed: ProgrammedMove | None = None  # None: neither, as a blend; it can be streamed only
     energy: float = math.nan  # whole arm at the supply as recorded, from the model [J]
     peak_power: float = math.nan  # largest supply power [W]
     payload: Payload | None = None  # on the flange, as set in the controller; None: the model's
     line: int | None = None  # of the program, where `script_control_line` was recorded
     rest: Rest = Rest()
+    kept: bool = False  # whether it must stay as recorded
+
+    @property
+    def kind(self) -> Literal["moveJ", "moveL", "other"]:
+        """How it can be programmed."""
+        return "other" if self.programmed is None else self.programmed.kind
 
     @property
     def duration(self) -> float:
@@ -129,7 +125,6 @@ class WorkCycle:
     temperature: Array | None  # mean of the joints [n], degC; None if not recorded
     notes: tuple[str, ...] = ()  # what the recording does not show, one sentence each
     switching: Switching | None = None  # None where the recording lacks it
-    tool: Array | None = None  # centre point in the flange frame [6], m and rad; None: unknown
     leading: int = 0  # how many waits of the last rest the program has before its first move
     scaling: float = 1.0  # speed slider times limiter while it was recorded
 

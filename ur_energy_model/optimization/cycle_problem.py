@@ -27,7 +27,6 @@ from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
 from ur_energy_model.optimization.path import (
     STILL,
     TOOL_SPEED_SHARE,
-    JointPath,
     PathDynamics,
     PathLimits,
     TimeLaw,
@@ -178,7 +177,6 @@ class CycleProblem:
         cycle: as recorded.
         options: what it may become.
         robot: the arm.
-        locked: which moves stay as recorded; () for none.
         arms: of a problem of the same cycle, to be used again.
 
     Attributes:
@@ -197,11 +195,9 @@ class CycleProblem:
         cycle: WorkCycle,
         options: OptimizationOptions,
         robot: RobotDescription,
-        locked: Sequence[bool] = (),
         arms: Sequence[PathDynamics] = (),
     ) -> None:
         self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
-        self.locked = locked or (False,) * len(cycle.moves)
         self.energies = CycleEnergies(model, cycle.temperature)
         self.recorded = self.energies.of(recorded_stretches(cycle))
         self.shown = [self._reached(part) for part in self.recorded if part.stretch.moving]
@@ -209,13 +205,13 @@ class CycleProblem:
             PathDynamics(
                 model,
                 self.energies.dynamics(move.payload),
-                JointPath(move.time, move.q, move.qd),
+                (move.time, move.q, move.qd),
                 cycle.temperature,
             )
             for move in cycle.moves
         ]
         self.kept = sum(rest.kept for rest in cycle.rests) + sum(
-            move.duration for move, locked in zip(cycle.moves, self.locked, strict=True) if locked
+            move.duration for move in cycle.moves if move.kept
         )
         usual = PathLimits.of_robot(robot)
         if options.tool_speed is not None:
@@ -248,18 +244,18 @@ class CycleProblem:
 
     @property
     def _free(self) -> list[int]:
-        """Numbers of the moves that are not locked."""
-        return [k for k, locked in enumerate(self.locked) if not locked]
+        """Numbers of the moves that need not stay as recorded."""
+        return [k for k, move in enumerate(self.cycle.moves) if not move.kept]
 
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
-        """Of all moves that are not locked; none is slower than recorded, unless for its jerk."""
+        """Of all free moves; none is slower than recorded, unless for its jerk."""
         out = []
         for k in self._free:
             arm, limits, move = self.arms[k], self.limits_of(k), self.cycle.moves[k]
             law = fastest_law(arm, limits, self.cycle.source)
             if limits.recorded and law.duration > move.duration:
-                b = arm.path.recorded_squared_speed(arm.s)
+                b = arm.recorded_squared_speed()
                 b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-9), 0.0
                 law = TimeLaw(arm, b).stretched(move.duration)
             out.append(with_jerk_limit(law, limits.jerk))
@@ -311,7 +307,7 @@ class CycleProblem:
     def run(
         self, laws: Sequence[TimeLaw], waiting: float = 0.0, *, kept: bool = True, std: bool = True
     ) -> list[StretchEnergy]:
-        """A cycle as it would be run, from the laws of the moves that are not locked.
+        """A cycle as it would be run, from the laws of its free moves.
 
         `waiting` is waited beyond the standstill that must stay [s], which `kept` includes; `std`
         computes sensitivities.
@@ -321,10 +317,8 @@ class CycleProblem:
         waits = [rest.kept if kept else 0.0 for rest in self.cycle.rests]
         waits[self.waiting_after] += waiting
         recorded = (part.stretch for part in self.recorded if part.stretch.moving)
-        for move, stretch, locked, wait in zip(
-            self.cycle.moves, recorded, self.locked, waits, strict=True
-        ):
-            if not locked:
+        for move, stretch, wait in zip(self.cycle.moves, recorded, waits, strict=True):
+            if not move.kept:
                 plan = Plan(*next(left).sample(SAMPLE_PERIOD), self.cycle.source)
                 stretch = Stretch(plan, move.payload)
             out += with_rest(stretch, wait, move.rest.payload)
@@ -337,9 +331,9 @@ class CycleProblem:
         return self.energies.of(recorded_stretches(self.cycle, stretch=(duration - kept) / moving))
 
     def permits(self, parts: Sequence[StretchEnergy]) -> bool:
-        """Whether a scaled cycle keeps limits and locks."""
+        """Whether a scaled cycle keeps limits and kept moves."""
         moving = [part for part in parts if part.stretch.moving]
-        return not any(self.locked) and all(
+        return len(self._free) == len(moving) and all(
             self._reached(part).within(self.limits_of(k)) for k, part in enumerate(moving)
         )
 
@@ -369,6 +363,6 @@ class CycleProblem:
                 f"The recording goes beyond the usual limits ({self.beyond}); up to there the new "
                 "moves may go too."
             )
-        deviation = max(PATH_RESOLUTION, *(arm.path.deviation for arm in self.arms))
+        deviation = max(PATH_RESOLUTION, *(arm.deviation for arm in self.arms))
         out.append(f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad.")
         return out

@@ -13,9 +13,6 @@ the same one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
@@ -24,9 +21,11 @@ from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw
 from ur_energy_model.typing import Array
 
-Terms = Callable[[Array, Array], Array]
-"""Terms of the intervals [..., N] from the unknowns at their starts and ends [..., N]."""
-
+SLOWEST = 0.02
+"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
+steady motion."""
+FLOOR_WIDTH = 1.0
+"""Width over which the supply's lowest power is rounded while searching [W]."""
 _DIFFERENCE = 1e-3
 """Relative step of the numerical derivatives."""
 _FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.1
@@ -41,157 +40,175 @@ _LENGTHS = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
 """Lengths of a step that are tried at once; together they cost little more than one."""
 
 
-@dataclass(frozen=True)
-class IntervalRows:
-    """Limits of intervals: start b_k + end b_(k+1) <= 1, and bounds of the unknowns.
+class EnergyLaws:
+    """Finds the time laws of least energy of one move on its path within limits.
 
-    Attributes:
-        start, end: [rows, N].
-        low, high: of the inner unknowns [N - 1].
+    Unknown are the squared path speeds b [N + 1]; the first and last are zero. An interval k has
+    limits start b_k + end b_(k+1) <= 1 [rows, N]; inner unknowns are between low and high [N - 1].
     """
 
-    start: Array
-    end: Array
-    low: Array
-    high: Array
+    def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
+        self.arm = arm
+        along, across, fastest = arm.limit_rows(limits)
+        each = along / (2 * arm.steps)
+        shape = 4 * arm.s * (1 - arm.s)
+        shape[[0, -1]] = 0.0
+        lowest = (SLOWEST / arm.length) ** 2 * shape[1:-1] ** 2
+        self._start, self._end = 0.5 * across - each, 0.5 * across + each
+        self._high = fastest[1:-1]
+        self._low = np.minimum(lowest, 1e-3 * self._high)
+        # A smooth law at half of the largest speed that keeps all limits.
+        used = 1.0 - self._slack(shape)
+        most = max(float(used.max()), float((shape[1:-1] / self._high).max()))
+        self._first = 0.25 * shape / most
 
-    def slack(self, b: Array) -> Array:
-        """What is left of the limits of the intervals at unknowns [N + 1]: [rows, N]."""
-        return np.asarray(1.0 - self.start * b[:-1] - self.end * b[1:])
+    @property
+    def possible(self) -> bool:
+        """Whether the search has a law to start from that keeps all limits."""
+        return self._inside(self._first)
 
-    def inside(self, b: Array) -> bool:
-        """Whether unknowns [N + 1] keep all limits strictly."""
-        inner = b[1:-1]
-        return bool(
-            (inner > self.low).all() and (inner < self.high).all() and (self.slack(b) > 0.0).all()
-        )
+    def energy(self, b: Array) -> float:
+        """Energy at the supply of squared path speeds [N + 1], J, as the search sees it."""
+        return float(self._terms(b[:-1], b[1:], 0.0).sum())
 
-    def reach(self, b: Array, step: Array) -> float:
-        """Largest multiple of a step [N + 1] that keeps the limits; infinite without any."""
-        inner, change = b[1:-1], step[1:-1]
-        used = self.start * step[:-1] + self.end * step[1:]
-        shares = [used / self.slack(b), change / (self.high - inner), -change / (inner - self.low)]
-        most = max(float(share.max()) for share in shares)
-        return 1.0 / most if most > 0.0 else float("inf")
+    def cheapest(self, price: float, start: TimeLaw | None = None) -> TimeLaw:
+        """The law that minimizes energy minus price times duration.
 
+        An interior point method (Boyd and Vandenberghe, Convex Optimization, 2004, ch. 11): the
+        logarithmic barrier of the limits gets weaker from one Newton search to the next, each of
+        which starts where the last one ended.
 
-def minimize(terms: Terms, rows: IntervalRows, start: Array, *, near: bool = False) -> Array:
-    """The unknowns [N + 1] that minimize the sum of the terms; the first and last stay.
+        Args:
+            price: marginal energy of time [W]; the lower, the faster.
+            start: of the search; a law with a similar price.
+        """
+        near = start is not None and self._inside(start.b)
+        b = start.b if start is not None and near else self._first
+        size = abs(float(self._terms(b[:-1], b[1:], price).sum())) + 1e-9
+        weight = _NEAR if near else _FIRST
+        while weight > 0.5 * _LAST:
+            enough = _ENOUGH if weight < 2 * _LAST else _ENOUGH_BEFORE
+            b = self._newton(price, b, weight * size, size * enough)
+            weight *= _FACTOR
+        return TimeLaw(self.arm, b)
 
-    An interior point method (Boyd and Vandenberghe, Convex Optimization, 2004, ch. 11): the
-    logarithmic barrier of the limits gets weaker from one Newton search to the next, each of which
-    starts where the last one ended.
+    def _terms(self, before: Array, after: Array, price: float) -> Array:
+        """Energy minus price times duration of intervals with these b at their ends [..., N], J."""
+        speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
+        rate = (after - before) / (2 * self.arm.steps)
+        demand = self.arm.demand(speed, rate)
+        floor = self.arm.model.bus.floor
+        above = (demand - floor) / FLOOR_WIDTH
+        supply = floor + FLOOR_WIDTH * np.logaddexp(0.0, above)
+        return np.asarray((supply - price) * self.arm.steps / speed)
 
-    Args:
-        terms: twice differentiable but for kinks.
-        rows: limits.
-        start: strictly within the limits [N + 1].
-        near: whether the start is the minimum of a similar sum.
-    """
-    b = start
-    size = abs(float(terms(b[:-1], b[1:]).sum())) + 1e-9
-    weight = _NEAR if near else _FIRST
-    while weight > 0.5 * _LAST:
-        enough = _ENOUGH if weight < 2 * _LAST else _ENOUGH_BEFORE
-        b = _newton(terms, rows, b, weight * size, size * enough)
-        weight *= _FACTOR
-    return b
+    def _slack(self, b: Array) -> Array:
+        """What is left of the limits of the intervals [rows, N]."""
+        return np.asarray(1.0 - self._start * b[:-1] - self._end * b[1:])
 
+    def _inside(self, b: Array) -> bool:
+        """Whether all limits are kept strictly."""
+        low, high = b[1:-1] > self._low, b[1:-1] < self._high
+        return bool(high.all() and low.all() and (self._slack(b) > 0.0).all())
 
-def _newton(terms: Terms, rows: IntervalRows, b: Array, weight: float, enough: float) -> Array:
-    value = float(_value(terms, rows, b, weight))
-    for _ in range(_MOST_STEPS):
-        straight, slowness = _steps(terms, rows, b, weight)
-        y = 1.0 / np.sqrt(b[1:-1])
-        reach = min(1.0, _TO_LIMIT * rows.reach(b, straight))
-        most = float((-slowness / y).max())
-        longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
-        # Terms need not be convex, so both steps are made descents, and neither does for all moves:
-        # near rest b changes by decades, which the slowness step follows; at the limits the
-        # straight one is exact. Trials together cost little more than a single one.
-        for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
-            along = lengths[:, None]
-            slower = np.tile(b, (len(lengths), 1))
-            slower[:, 1:-1] = (y + longest * along * slowness) ** -2.0
-            trials = np.concatenate([b + reach * along * straight, slower])
-            values = _value(terms, rows, trials, weight)
-            best = int(np.argmin(values))
-            if values[best] < value:
+    def _newton(self, price: float, b: Array, weight: float, enough: float) -> Array:
+        """The minimum with a barrier of this weight, to a decrease that is enough."""
+        value = float(self._value(price, b, weight))
+        for _ in range(_MOST_STEPS):
+            straight, slowness = self._steps(price, b, weight)
+            y, inner, change = 1.0 / np.sqrt(b[1:-1]), b[1:-1], straight[1:-1]
+            used = self._start * straight[:-1] + self._end * straight[1:]
+            shares = (
+                used / self._slack(b), change / (self._high - inner), -change / (inner - self._low)
+            )  # fmt: skip
+            most = max(float(share.max()) for share in shares)
+            reach = min(1.0, _TO_LIMIT * (1.0 / most)) if most > 0.0 else 1.0
+            most = float((-slowness / y).max())
+            longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
+            # Terms need not be convex, so both steps are made descents, and neither does for all
+            # moves: near rest b changes by decades, which the slowness step follows; at the limits
+            # the straight one is exact. Trials together cost little more than a single one.
+            for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
+                along = lengths[:, None]
+                slower = np.tile(b, (len(lengths), 1))
+                slower[:, 1:-1] = (y + longest * along * slowness) ** -2.0
+                trials = np.concatenate([b + reach * along * straight, slower])
+                values = self._value(price, trials, weight)
+                best = int(np.argmin(values))
+                if values[best] < value:
+                    break
+            else:
+                return b
+            gain, value, b = value - float(values[best]), float(values[best]), trials[best]
+            if gain <= enough:
                 break
-        else:
-            return b
-        gain, value, b = value - float(values[best]), float(values[best]), trials[best]
-        if gain <= enough:
-            break
-    return b
+        return b
 
+    def _steps(self, price: float, b: Array, weight: float) -> tuple[Array, Array]:
+        """Newton's steps of b [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
 
-def _steps(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> tuple[Array, Array]:
-    """Newton's steps of the unknowns [N + 1], and of the inner slowness y = 1 / sqrt(b) [N - 1].
+        A term that grows with the time spent in its interval is linear in y, but concave in b. The
+        derivatives of the terms are numerical.
+        """
+        start, end, inner = b[:-1], b[1:], slice(1, -1)
+        h, k = _DIFFERENCE * start, _DIFFERENCE * end
+        shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
+        at = self._terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k, price)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.stack([
+                (at[1] - at[2]) / (2 * h),
+                (at[3] - at[4]) / (2 * k),
+                (at[1] + at[2] - 2 * at[0]) / h**2,
+                (at[5] + at[6] - at[1:5].sum(axis=0) + 2 * at[0]) / (2 * h * k),
+                (at[3] + at[4] - 2 * at[0]) / k**2,
+            ])  # fmt: skip
+        by_start, by_end, *second = np.where(np.isfinite(found), found, 0.0)
+        # The barrier of the limits: first derivatives, then second ones.
+        one = weight / self._slack(b)
+        two = one**2 / weight
+        by_start = by_start + (one * self._start).sum(axis=0)
+        by_end = by_end + (one * self._end).sum(axis=0)
+        barrier = [
+            (two * self._start**2).sum(axis=0),
+            (two * self._start * self._end).sum(axis=0),
+            (two * self._end**2).sum(axis=0),
+        ]
+        below, above = weight / (b[inner] - self._low), weight / (self._high - b[inner])
+        bounds, bounds_second = above - below, (below**2 + above**2) / weight
+        gradient = by_end[:-1] + by_start[1:] + bounds
+        straight = np.zeros_like(b)
+        ss, se, ee = (x + y for x, y in zip(_semidefinite(*second), barrier, strict=True))
+        straight[inner] = _step(gradient, ee[:-1] + ss[1:] + bounds_second, se[inner])
+        # By slowness: db/dy = -2 y^-3 and d2b/dy2 = 6 y^-4.
+        ss, se, ee = (x + y for x, y in zip(second, barrier, strict=True))
+        slope, bend = -2 * b**1.5, 6 * b**2
+        ss, se, ee = _semidefinite(
+            slope[:-1] ** 2 * ss + bend[:-1] * by_start,
+            slope[:-1] * slope[1:] * se,
+            slope[1:] ** 2 * ee + bend[1:] * by_end,
+        )
+        own = slope[inner] ** 2 * bounds_second + bend[inner] * bounds
+        diagonal = ee[:-1] + ss[1:] + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
+        return straight, _step(slope[inner] * gradient, diagonal, se[inner])
 
-    A term that grows with the time spent in its interval is linear in y, but concave in b. The
-    derivatives of the terms are numerical.
-    """
-    start, end, inner = b[:-1], b[1:], slice(1, -1)
-    h, k = _DIFFERENCE * start, _DIFFERENCE * end
-    shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
-    at = terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.stack([
-            (at[1] - at[2]) / (2 * h),
-            (at[3] - at[4]) / (2 * k),
-            (at[1] + at[2] - 2 * at[0]) / h**2,
-            (at[5] + at[6] - at[1:5].sum(axis=0) + 2 * at[0]) / (2 * h * k),
-            (at[3] + at[4] - 2 * at[0]) / k**2,
-        ])  # fmt: skip
-    by_start, by_end, *second = np.where(np.isfinite(found), found, 0.0)
-    # The barrier of the limits: first derivatives, then second ones.
-    one = weight / rows.slack(b)
-    two = one**2 / weight
-    by_start = by_start + (one * rows.start).sum(axis=0)
-    by_end = by_end + (one * rows.end).sum(axis=0)
-    barrier = [
-        (two * rows.start**2).sum(axis=0),
-        (two * rows.start * rows.end).sum(axis=0),
-        (two * rows.end**2).sum(axis=0),
-    ]
-    below, above = weight / (b[inner] - rows.low), weight / (rows.high - b[inner])
-    bounds, bounds_second = above - below, (below**2 + above**2) / weight
-    gradient = by_end[:-1] + by_start[1:] + bounds
-    straight = np.zeros_like(b)
-    ss, se, ee = (x + y for x, y in zip(_semidefinite(*second), barrier, strict=True))
-    straight[inner] = _step(gradient, ee[:-1] + ss[1:] + bounds_second, se[inner])
-    # By slowness: db/dy = -2 y^-3 and d2b/dy2 = 6 y^-4.
-    ss, se, ee = (x + y for x, y in zip(second, barrier, strict=True))
-    slope, bend = -2 * b**1.5, 6 * b**2
-    ss, se, ee = _semidefinite(
-        slope[:-1] ** 2 * ss + bend[:-1] * by_start,
-        slope[:-1] * slope[1:] * se,
-        slope[1:] ** 2 * ee + bend[1:] * by_end,
-    )
-    own = slope[inner] ** 2 * bounds_second + bend[inner] * bounds
-    diagonal = ee[:-1] + ss[1:] + np.maximum(own, 0.0) + 1e-12 * np.abs(own)
-    return straight, _step(slope[inner] * gradient, diagonal, se[inner])
+    def _value(self, price: float, b: Array, weight: float) -> Array:
+        """Sum with the barrier [trials] of b [..., N + 1]; infinite beyond the limits."""
+        inner, before, after = b[..., 1:-1], b[..., :-1], b[..., 1:]
+        slack = 1.0 - self._start * before[..., None, :] - self._end * after[..., None, :]
+        slack = slack.reshape(*b.shape[:-1], -1)
+        left = [slack, inner - self._low, (self._high - inner) / self._high]
+        outside = np.any([(part <= 0.0).any(axis=-1) for part in left], axis=0)
+        barrier = sum(np.log(np.maximum(part, 1e-300)).sum(axis=-1) for part in left)
+        value = self._terms(before, after, price).sum(axis=-1) - weight * barrier
+        return np.asarray(np.where(outside, np.inf, value))
 
 
 def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
     """Newton step [N - 1] of a tridiagonal system."""
-    bands = np.stack([np.append(0.0, beside), diagonal])
     try:
-        return -np.asarray(solveh_banded(bands, gradient))
+        return -np.asarray(solveh_banded(np.stack([np.append(0.0, beside), diagonal]), gradient))
     except LinAlgError:  # semidefinite to rounding: the gradient, scaled, descends too
         return -gradient / np.maximum(diagonal, 1e-12)
-
-
-def _value(terms: Terms, rows: IntervalRows, b: Array, weight: float) -> Array:
-    """Sum with the barrier [trials] at unknowns [..., N + 1]; infinite beyond the limits."""
-    inner, before, after = b[..., 1:-1], b[..., :-1], b[..., 1:]
-    slack = 1.0 - rows.start * before[..., None, :] - rows.end * after[..., None, :]
-    left = [slack.reshape(*b.shape[:-1], -1), inner - rows.low, (rows.high - inner) / rows.high]
-    outside = np.any([(part <= 0.0).any(axis=-1) for part in left], axis=0)
-    barrier = sum(np.log(np.maximum(part, 1e-300)).sum(axis=-1) for part in left)
-    value = terms(before, after).sum(axis=-1) - weight * barrier
-    return np.asarray(np.where(outside, np.inf, value))
 
 
 def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
@@ -204,72 +221,6 @@ def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]
     cos, sin = np.where(radius > 0, cos, 1.0), np.where(radius > 0, sin, 0.0)
     mean, radius = 0.5 * (low + high), 0.5 * (high - low)
     return mean + radius * cos, radius * sin, mean - radius * cos
-
-
-SLOWEST = 0.02
-"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
-steady motion."""
-FLOOR_WIDTH = 1.0
-"""Width over which the supply's lowest power is rounded while searching [W]."""
-
-
-class EnergyLaws:
-    """Finds the time laws of least energy of one move.
-
-    Args:
-        arm: on the path of the move.
-        limits: to keep.
-    """
-
-    def __init__(self, arm: PathDynamics, limits: PathLimits) -> None:
-        self.arm, self.limits = arm, limits
-        found = arm.limit_rows(limits)
-        each = found.along / (2 * arm.steps)
-        shape = 4 * arm.s * (1 - arm.s)
-        shape[[0, -1]] = 0.0
-        high = found.fastest[1:-1]
-        lowest = (SLOWEST / arm.path.length) ** 2 * shape[1:-1] ** 2
-        self.rows = IntervalRows(
-            0.5 * found.across - each,
-            0.5 * found.across + each,
-            np.minimum(lowest, 1e-3 * high),
-            high,
-        )
-        # A smooth law at half of the largest speed that keeps all limits.
-        used = 1.0 - self.rows.slack(shape)
-        most = max(float(used.max()), float((shape[1:-1] / self.rows.high).max()))
-        self._start = 0.25 * shape / most
-
-    @property
-    def possible(self) -> bool:
-        """Whether the search has a law to start from that keeps all limits."""
-        return self.rows.inside(self._start)
-
-    def energy(self, b: Array) -> float:
-        """Energy at the supply of squared path speeds [N + 1], J, as the search sees it."""
-        return float(self._energies(b[:-1], b[1:], 0.0).sum())
-
-    def cheapest(self, price: float, start: TimeLaw | None = None) -> TimeLaw:
-        """The law that minimizes energy minus price times duration.
-
-        Args:
-            price: marginal energy of time [W]; the lower, the faster.
-            start: of the search; a law with a similar price.
-        """
-        near = start is not None and self.rows.inside(start.b)
-        b = start.b if start is not None and near else self._start
-        terms = partial(self._energies, price=price)
-        return TimeLaw(self.arm, minimize(terms, self.rows, b, near=near))
-
-    def _energies(self, before: Array, after: Array, price: float) -> Array:
-        """Energy minus price times duration of the intervals [..., N], J."""
-        speed = 0.5 * (np.sqrt(before) + np.sqrt(after))
-        rate = (after - before) / (2 * self.arm.steps)
-        demand = self.arm.demand(speed, rate)
-        floor = self.arm.model.bus.floor
-        above = (demand - floor) / FLOOR_WIDTH
-        supply = floor + FLOOR_WIDTH * np.logaddexp(0.0, above)
-        return np.asarray((supply - price) * self.arm.steps / speed)
 
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
@@ -297,9 +248,9 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
         from toppra.constraint.linear_constraint import LinearConstraint
 
     logging.getLogger("toppra").setLevel(logging.CRITICAL)
-    rows = arm.limit_rows(limits)
     # Rows of the intervals at their starts; the last interval's also at its end.
-    along, across = (np.concatenate([x, x[:, -1:]], axis=1).T for x in (rows.along, rows.across))
+    *rows, fastest = arm.limit_rows(limits)
+    along, across = (np.concatenate([x, x[:, -1:]], axis=1).T for x in rows)
     count = along.shape[1]
 
     class Limits(LinearConstraint):  # type: ignore[misc]
@@ -308,14 +259,14 @@ def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> 
         def __init__(self, share: float) -> None:
             super().__init__()
             self.dof, self.identical = arm.slope.shape[1], True
-            self._squares = np.stack([0.0 * rows.fastest, share**2 * rows.fastest], axis=1)
+            self._squares = np.stack([0.0 * fastest, share**2 * fastest], axis=1)
             self.set_discretization_type(DiscretizationType.Collocation)
 
         def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
             zero, one = np.zeros_like(along), np.ones(count)
             return along, across, zero, np.eye(count), one, None, self._squares
 
-    path = toppra.SplineInterpolator(arm.s, arm.path.position(arm.s))
+    path = toppra.SplineInterpolator(arm.s, arm.path(arm.s))
     for share in _SPEED_SHARES:
         solver = TOPPRA([Limits(share)], path, gridpoints=arm.s, solver_wrapper="seidel")
         _, speeds, _ = solver.compute_parameterization(0.0, 0.0)

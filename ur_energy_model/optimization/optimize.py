@@ -15,7 +15,6 @@ from ur_energy_model.identification.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
-    CycleEnergies,
     OptimizationOptions,
     StretchEnergy,
     total_energy,
@@ -87,18 +86,16 @@ def optimize_cycle(
     if options.session:
         model = in_session_of(model, bag)
     cycle = find_cycle(model, bag, robot, options.keep_dwell)
-    cycle, locked, slow = with_locks(
-        cycle, options, CycleEnergies(model, cycle.temperature).dynamics(None)
-    )
+    cycle, slow = with_locks(cycle, options, model.dynamics())
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
 
     report(0.2, "finding the fastest cycle")
-    problem = CycleProblem(model, cycle, options, robot, locked)
+    problem = CycleProblem(model, cycle, options, robot)
     beyond = problem.tool_speed > problem.limits.tool_speed
     if duration < problem.shortest and options.tool_speed is None and beyond:
         # The recorded tool speed is a limit only where the cycle time needs it.
         options = replace(options, tool_speed=1.001 * problem.tool_speed / TOOL_SPEED_SHARE)
-        problem = CycleProblem(model, cycle, options, robot, locked, problem.arms)
+        problem = CycleProblem(model, cycle, options, robot, problem.arms)
     if duration < problem.shortest:
         raise InputError(
             cycle.source,
@@ -253,16 +250,16 @@ def _typed(
     """
     sheet, late = _sheet(problem, new, duration)
     if any(late):
-        locked = np.logical_or(problem.locked, late).tolist()
-        other = CycleProblem(
-            problem.model, problem.cycle, problem.options, problem.robot, locked, problem.arms
-        )
+        moves = zip(problem.cycle.moves, late, strict=True)
+        kept = tuple(replace(move, kept=move.kept or slower) for move, slower in moves)
+        cycle = replace(problem.cycle, moves=kept)
+        other = CycleProblem(problem.model, cycle, problem.options, problem.robot, problem.arms)
         if duration >= other.shortest:
             best = other.allocate(duration)
             sheet, _ = _sheet(other, other.run(best.laws, best.waiting, std=False), duration)
     tried = []
     for each in [sheet, *([as_recorded(sheet)] if duration == problem.cycle.duration else [])]:
-        run = problem.energies.of(typed_stretches(problem.cycle, each, problem.robot))
+        run = problem.energies.of(typed_stretches(problem.cycle, each))
         tried.append((each, switched_off(problem, run)[0]))
     return min(tried, key=lambda each: total_energy(each[1]))
 
@@ -276,13 +273,11 @@ def _sheet(
         problem.cycle,
         slots,
         duration,
-        problem.robot,
         problem.typed_cost,
         waiting_after=problem.waiting_after,
-        locked=problem.locked,
         max_speedup=problem.options.max_speedup or math.inf,
     )
-    run = typed_stretches(problem.cycle, sheet, problem.robot)
+    run = typed_stretches(problem.cycle, sheet)
     taken = [stretch.plan.duration for stretch in run if stretch.moving]
     return sheet, [time > LATE * slot for time, slot in zip(taken, slots, strict=True)]
 
@@ -295,10 +290,12 @@ def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
     cycle, options = problem.cycle, problem.options
     before = total_energy(problem.recorded)
     free, asked = problem, (options.jerk, options.max_speedup, options.recorded_limits or None)
-    if any(problem.locked) or asked != (None, None, None):
+    if any(move.kept for move in cycle.moves) or asked != (None, None, None):
         usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
         wide = OptimizationOptions(tool_speed=usual)
-        free = CycleProblem(problem.model, cycle, wide, problem.robot, arms=problem.arms)
+        moves = tuple(replace(move, kept=False) for move in cycle.moves)
+        all_free = replace(cycle, moves=moves)
+        free = CycleProblem(problem.model, all_free, wide, problem.robot, problem.arms)
     if duration >= sum(law.duration for law in free.fastest_laws):
         best = free.allocator.allocate(duration)
         ideal = free.run(best.laws, best.waiting, kept=False, std=False)

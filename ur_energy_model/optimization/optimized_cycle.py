@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
-from ur_energy_model.optimization.pendant import Step, pendant_unit
+from ur_energy_model.optimization.pendant import Step
+from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
 BREAK = 30.0
@@ -147,10 +148,11 @@ class OptimizedCycle:
 
     def _move_json(self, each: OptimizedMove) -> dict[str, Any]:
         move, step, scale = each.move, each.step, self.cycle.scaling
-        unit = pendant_unit(move.kind)
-        names = ("start", "duration", "energy", "kind", "peak_power", "speed", "acceleration")
+        one, unit = move.programmed, pendant_unit(move.kind)
         return {
-            **_named(move, names),
+            **_named(move, ("start", "duration", "energy", "kind", "peak_power")),
+            "speed": math.nan if one is None else one.speed,
+            "acceleration": math.nan if one is None else one.acceleration,
             "new_duration": each.duration,
             "new_energy": each.energy,
             "new_speed": (step.new_speed or math.nan) * unit * scale,

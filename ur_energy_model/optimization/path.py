@@ -19,123 +19,28 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
 
-DEVIATION = 2e-5
-"""Deviation of the path from the recorded targets that is aimed at [rad]."""
-_FEWEST, _MOST = 8, 2048
-_FINE = 0.004
-"""Period to which slow recordings are interpolated before the path is drawn through them [s]."""
-
-
-class JointPath:
-    """A smooth path q(s), twice differentiable, with as few knots as keep to a recorded move.
-
-    Args:
-        time: of the samples [k], s.
-        q: positions [k, n], rad.
-        qd: velocities [k, n], rad/s.
-
-    Attributes:
-        deviation: largest distance from the positions it was made from [rad].
-        duration: of the motion it was made from [s].
-    """
-
-    def __init__(self, time: Array, q: Array, qd: Array) -> None:
-        if np.median(np.diff(time)) > _FINE:
-            fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
-            q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
-        share = _shares(q)
-        kept = np.concatenate([[True], np.diff(share) > 1e-12])
-        share, q, time = share[kept], q[kept], time[kept]
-        self.duration = float(time[-1] - time[0])
-        self._recorded = ((time - time[0]) / self.duration, share)
-        knots = _FEWEST
-        while True:
-            grid = np.linspace(0.0, 1.0, knots + 1)
-            points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
-            points[0], points[-1] = q[0], q[-1]
-            self._spline = CubicSpline(grid, points)
-            self.deviation = float(np.abs(self.position(share) - q).max())
-            if self.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
-                break
-            knots *= 2
-
-    def grid(self, intervals: int) -> Array:
-        """Ends of intervals along the path [intervals + 1], denser where a motion is slow.
-
-        Half way between even times of the recorded motion, and a motion that starts and ends
-        smoothly.
-        """
-        even = np.linspace(0.0, 1.0, intervals + 1)
-        recorded = np.interp(even, *self._recorded)
-        grid = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
-        grid[0], grid[-1] = 0.0, 1.0
-        return np.asarray(grid)
-
-    def recorded_squared_speed(self, s: Array) -> Array:
-        """Squared path speed of the recorded motion at places on the path [k], 1/s^2."""
-        time, share = self._recorded
-        speed = np.gradient(share, time) / max(self.duration, 1e-9)
-        return np.asarray(np.interp(s, share, np.maximum(speed, 0.0)) ** 2)
-
-    @cached_property
-    def length(self) -> float:
-        """Largest travel of a joint along the path [rad]."""
-        slope = np.abs(self.slope(np.linspace(0.0, 1.0, 201)))
-        return float(slope.mean(axis=0).max())
-
-    def position(self, s: Array) -> Array:
-        """q(s) [k, n], rad."""
-        return np.asarray(self._spline(s))
-
-    def slope(self, s: Array) -> Array:
-        """dq/ds [k, n], rad."""
-        return np.asarray(self._spline(s, 1))
-
-    def curvature(self, s: Array) -> Array:
-        """d2q/ds2 [k, n], rad."""
-        return np.asarray(self._spline(s, 2))
-
-
-def _shares(q: Array) -> Array:
-    """Share of the length at samples of a path [k], 0 to 1."""
-    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
-    return np.asarray(way / way[-1])
-
-
-SPEED_SHARE = 0.95
-"""Usable part of the joint speeds; the rest is margin for the controller's ripple."""
-ACCELERATION_SHARE = 0.95
-"""Usable part of the joint accelerations; interpolation between samples overshoots a little."""
-TORQUE_SHARE = 0.9
-"""Usable part of the joint torques, friction and payload included."""
+SPEED_SHARE, ACCELERATION_SHARE, TORQUE_SHARE, TOOL_SPEED_SHARE = 0.95, 0.95, 0.9, 0.97
+"""Usable parts of the limits; the rest is margin for the controller's ripple and the interpolation
+between samples. The torque includes friction and payload."""
 ROUNDING = 1.0 + 1e-6
 STILL = 0.02
 """Share of the usual limit that a joint may use which stood still: a path is exact to noise only.
 """
 TOOL_SPEED = 1.5
 """Speed of flange and elbow [m/s] that the controller's safety settings allow by default."""
-TOOL_SPEED_SHARE = 0.97
-"""Usable part of the tool speed; the rest is margin for the controller's ripple."""
+_VALUES = ("speed", "acceleration", "torque", "tool_speed")
 
 
 @dataclass(frozen=True)
 class PathLimits:
-    """Limits of a motion.
+    """Limits of a motion; of the joints [n] on the joint side, with friction in the torque."""
 
-    Attributes:
-        speed, acceleration, torque: of the joints [n], rad/s, rad/s^2, N m, joint side; the torque
-            includes friction.
-        tool_speed: of flange and elbow [m/s].
-        jerk: of the joints [rad/s^3]; infinite without a limit.
-        recorded: whether the recorded motion is allowed in any case.
-    """
-
-    speed: Array
-    acceleration: Array
-    torque: Array
-    tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED
-    jerk: float = np.inf
-    recorded: bool = False
+    speed: Array  # rad/s
+    acceleration: Array  # rad/s^2
+    torque: Array  # N m
+    tool_speed: float = TOOL_SPEED_SHARE * TOOL_SPEED  # of flange and elbow [m/s]
+    jerk: float = np.inf  # of the joints [rad/s^3]; infinite without a limit
+    recorded: bool = False  # whether the recorded motion is allowed in any case
 
     @classmethod
     def of_robot(cls, robot: RobotDescription) -> PathLimits:
@@ -161,13 +66,12 @@ class PathLimits:
         """Whether these values keep other limits, times a tolerance; jerk does not count."""
         return all(
             bool((np.asarray(getattr(self, name)) <= tolerance * getattr(others, name)).all())
-            for name in ("speed", "acceleration", "torque", "tool_speed")
+            for name in _VALUES
         )
 
     def at_least(self, *others: PathLimits) -> PathLimits:
         """These limits, raised to those of others that go beyond them; jerk does not count."""
-        names = ("speed", "acceleration", "torque", "tool_speed")
-        columns = ([getattr(each, name) for each in (self, *others)] for name in names)
+        columns = ([getattr(each, name) for each in (self, *others)] for name in _VALUES)
         speed, acceleration, torque, tool = (np.maximum.reduce(column) for column in columns)
         return PathLimits(speed, acceleration, torque, float(tool), self.jerk, self.recorded)
 
@@ -181,12 +85,7 @@ def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamic
 def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array, Array, Array]:
     """Velocities of elbow and flange [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], and joint axes.
 
-    The elbow is the far end of the second moving link.
-
-    Args:
-        dynamics: of the arm.
-        q: joint positions [k, n], rad.
-        qd: joint velocities [k, n], rad/s.
+    At joint positions and velocities [k, n]. The elbow is the far end of the second moving link.
     """
     links, joints = dynamics.frames(q)
     axes, origins = joints[..., :3, 2], joints[..., :3, 3]
@@ -203,41 +102,36 @@ def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
     return np.asarray(np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1))
 
 
+DEVIATION = 2e-5
+"""Deviation of the path from the recorded targets that is aimed at [rad]."""
+_FEWEST, _MOST = 8, 2048
+_FINE = 0.004
+"""Period to which slow recordings are interpolated before the path is drawn through them [s]."""
 INTERVALS, MOST_INTERVALS = 60, 1000
 """Least and largest number of intervals of a path; twice as many change the least energy of a
 straight move by less than 0.1 %."""
-RECORDED_MARGIN = 1.02
-"""Factor on what the recorded motion uses, for the search between its samples."""
 INTERVAL = 0.03
 """Recorded duration of an interval where a path takes longer than the least number [s]."""
-
-
-@dataclass(frozen=True)
-class LimitRows:
-    """Limits of a path, linear in rate and squared speed: along a + across b <= 1.
-
-    Attributes:
-        along, across: [rows, intervals].
-        fastest: squared speed that joint and tool speeds allow at the ends of the intervals
-            [intervals + 1].
-    """
-
-    along: Array
-    across: Array
-    fastest: Array
+RECORDED_MARGIN = 1.02
+"""Factor on what the recorded motion uses, for the search between its samples."""
+_TINY = 1e-12
 
 
 class PathDynamics:
-    """One arm on one path, divided into N intervals.
+    """One arm on the path of one recorded move, divided into N intervals.
+
+    The path is a smooth curve, twice differentiable, with as few knots as keep to the move.
 
     Args:
         model: of the arm, n joints.
         dynamics: of the arm with its payload.
-        path: of the move.
+        move: times of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s.
         temperature: of the joints [n], degC; None if unknown.
         intervals: N; None chooses it.
 
     Attributes:
+        deviation: largest distance of the path from the recorded positions [rad].
+        length: largest travel of a joint along the path [rad].
         s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
         steps: their lengths [N].
     """
@@ -246,32 +140,63 @@ class PathDynamics:
         self,
         model: EnergyModel,
         dynamics: ArmDynamics,
-        path: JointPath,
+        move: tuple[Array, Array, Array],
         temperature: Array | None = None,
         intervals: int | None = None,
     ) -> None:
-        self.model, self.dynamics, self.path = model, dynamics, path
-        self.temperature = temperature
+        self.model, self.dynamics, self.temperature = model, dynamics, temperature
+        time, q, qd = move
+        if np.median(np.diff(time)) > _FINE:
+            fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
+            q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
+        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
+        share = way / way[-1]
+        kept = np.concatenate([[True], np.diff(share) > _TINY])
+        share, q, time = share[kept], q[kept], time[kept]
+        duration = float(time[-1] - time[0])
+        self._recorded = ((time - time[0]) / duration, share, duration)
+        knots = _FEWEST
+        while True:
+            grid = np.linspace(0.0, 1.0, knots + 1)
+            points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
+            points[0], points[-1] = q[0], q[-1]
+            self._spline = CubicSpline(grid, points)
+            self.deviation = float(np.abs(self.path(share) - q).max())
+            if self.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
+                break
+            knots *= 2
+        slope = np.abs(self.path(np.linspace(0.0, 1.0, 201), 1))
+        self.length = float(slope.mean(axis=0).max())
+        # Half way between even times of the recorded motion, and one that starts and ends smoothly.
         if intervals is None:
-            intervals = int(np.clip(path.duration / INTERVAL, INTERVALS, MOST_INTERVALS))
-        self.s = path.grid(intervals)
+            intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
+        even = np.linspace(0.0, 1.0, intervals + 1)
+        recorded = np.interp(even, *self._recorded[:2])
+        self.s = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
+        self.s[0], self.s[-1] = 0.0, 1.0
         self.steps = np.diff(self.s)
-        middle = 0.5 * (self.s[1:] + self.s[:-1])
-        self._q = path.position(middle)
-        self.slope, self.curvature = path.slope(middle), path.curvature(middle)
-        zero = np.zeros_like(self._q)
-        self.gravity = dynamics.inverse_dynamics(self._q, zero, zero)
-        self.inertia = dynamics.inverse_dynamics(self._q, zero, self.slope) - self.gravity
-        self.centrifugal = (
-            dynamics.inverse_dynamics(self._q, self.slope, self.curvature) - self.gravity
+        q, self.slope, self.curvature = (
+            self.path(0.5 * (self.s[1:] + self.s[:-1]), order) for order in range(3)
         )
+        zero = np.zeros_like(q)
+        self.gravity = dynamics.inverse_dynamics(q, zero, zero)
+        self.inertia = dynamics.inverse_dynamics(q, zero, self.slope) - self.gravity
+        self.centrifugal = dynamics.inverse_dynamics(q, self.slope, self.curvature) - self.gravity
+
+    def path(self, s: Array, order: int = 0) -> Array:
+        """q(s), or its first or second derivative [k, n], rad."""
+        return np.asarray(self._spline(s, order))
+
+    def recorded_squared_speed(self) -> Array:
+        """Squared path speed of the recorded motion at the ends of the intervals [N + 1], 1/s^2."""
+        time, share, duration = self._recorded
+        speed = np.gradient(share, time) / max(duration, 1e-9)
+        return np.asarray(np.interp(self.s, share, np.maximum(speed, 0.0)) ** 2)
 
     def demand(self, speed: Array, rate: Array) -> Array:
         """Power that the whole arm demands in each interval [..., N], W.
 
-        Args:
-            speed: of s [..., N], 1/s.
-            rate: of that speed [..., N], 1/s^2.
+        At the speed of s and its rate [..., N], 1/s and 1/s^2.
         """
         v, a = speed[..., None], rate[..., None]
         n = self.slope.shape[1]
@@ -281,19 +206,22 @@ class PathDynamics:
         powers = self.model.from_link_torque(link, qd, qdd, temperature=self.temperature, std=False)
         return np.asarray(powers.demand.reshape(speed.shape))
 
-    def limit_rows(self, limits: PathLimits) -> LimitRows:
-        """The limits on this path.
+    def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
+        """The limits on this path, linear in rate a and squared speed b: g a + c b <= 1.
 
         Friction is bounded by its value at the highest speed that the limits allow, which makes the
         torque limits linear and slightly strict. What the recorded motion exceeds by that is
         allowed where `limits.recorded` is true: it was run.
+
+        Returns:
+            g and c [rows, N], and the squared speeds that joint and tool speeds allow at the ends
+            of the intervals [N + 1].
         """
-        nodes = self.path.slope(self.s)
-        reach = point_speed(self.dynamics, self.path.position(self.s), nodes)
-        tiny = 1e-12
+        nodes = self.path(self.s, 1)
+        reach = point_speed(self.dynamics, self.path(self.s), nodes)
         fastest = np.minimum(
-            (limits.speed / np.maximum(np.abs(nodes), tiny)).min(axis=1),
-            limits.tool_speed / np.maximum(reach, tiny),
+            (limits.speed / np.maximum(np.abs(nodes), _TINY)).min(axis=1),
+            limits.tool_speed / np.maximum(reach, _TINY),
         )
         middle = 0.5 * (fastest[1:] + fastest[:-1])[:, None]
         motor = np.array([joint.reflected_inertia for joint in self.model.joints])
@@ -311,19 +239,17 @@ class PathDynamics:
         bound = np.maximum(bound, 1e-3)
         g, c, squares = along / bound, across / bound, fastest**2
         if limits.recorded:
-            b = self.path.recorded_squared_speed(self.s)
+            b = self.recorded_squared_speed()
             used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
             used = np.maximum(RECORDED_MARGIN * used, 1.0)
             g, c = g / used, c / used
             squares = np.maximum(squares, RECORDED_MARGIN * b)
-        return LimitRows(g, c, squares)
+        return g, c, squares
 
     def _friction(self, speed: Array, limit: Array) -> Array:
-        """Size of the friction at path speeds [N, 1], joint side [N, n], N m.
+        """Size of the friction at speeds of s [N, 1], 1/s, joint side [N, n], N m.
 
-        Args:
-            speed: of s, 1/s.
-            limit: of the torques [n], N m; friction that depends on load is that of half of it.
+        Friction that depends on load is that of half of the limit of the torques [n], N m.
         """
         qd = self.slope * speed
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
@@ -338,17 +264,13 @@ class PathDynamics:
 class TimeLaw:
     """Path speeds of a move.
 
-    Attributes:
-        arm: the arm on the path.
-        b: squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends.
-        window: over which the motion is averaged [s], which bounds its jerk (Biagiotti and
-            Melchiorri, FIR filters for online trajectory planning, 2012): the move takes as much
-            longer, on the same path.
+    The motion is averaged over a window, which bounds its jerk (Biagiotti and Melchiorri, FIR
+    filters for online trajectory planning, 2012): the move takes as much longer, on the same path.
     """
 
     arm: PathDynamics
-    b: Array
-    window: float = 0.0
+    b: Array  # squared path speeds at the ends of the intervals [N + 1], 1/s^2; zero at both ends
+    window: float = 0.0  # s
 
     @cached_property
     def steps(self) -> Array:
@@ -362,12 +284,7 @@ class TimeLaw:
         return float(self.steps.sum()) + self.window
 
     def stretched(self, duration: float, window: float | None = None) -> TimeLaw:
-        """The same law, evenly slower or faster, for a duration [s].
-
-        Args:
-            duration: of the new law [s].
-            window: of the new law [s]; that of this one where None.
-        """
+        """The same law, evenly slower or faster, for a duration [s]; its window where None."""
         window = self.window if window is None else window
         factor = float(self.steps.sum()) / (duration - window)
         return replace(self, b=self.b * factor**2, window=window)
@@ -376,26 +293,22 @@ class TimeLaw:
         """Time [k], s, and q, qd, qdd [k, n] at even times with the ends, about a period apart."""
         duration = self.duration
         time = np.linspace(0.0, duration, max(int(np.ceil(duration / period)), 2) + 1)
-        s, speed, rate = self._along(time)
-        slope, curvature = self.arm.path.slope(s), self.arm.path.curvature(s)
+        if self.window == 0.0:
+            _, s, speed, rate = self._before_averaging(time)
+        else:
+            late, early = (self._before_averaging(t) for t in (time, time - self.window))
+            s, v, rate = ((a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True))
+            speed = np.maximum(v, 0.0)
+        s = np.clip(s, 0.0, 1.0)
+        q, slope, curvature = (self.arm.path(s, order) for order in range(3))
         qd = slope * speed[:, None]
         qd[0] = qd[-1] = 0.0
-        qdd = slope * rate[:, None] + curvature * speed[:, None] ** 2
-        return time, self.arm.path.position(s), qd, qdd
+        return time, q, qd, slope * rate[:, None] + curvature * speed[:, None] ** 2
 
     def jerk(self, period: float) -> float:
         """Largest jerk of a joint between samples a period apart [rad/s^3]."""
         time, _, _, qdd = self.sample(period)
         return float(np.abs(np.diff(qdd, axis=0)).max() / (time[1] - time[0]))
-
-    def _along(self, time: Array) -> tuple[Array, Array, Array]:
-        """Path parameter and its two derivatives at times [k]."""
-        if self.window == 0.0:
-            _, s, speed, rate = self._before_averaging(time)
-            return np.clip(s, 0.0, 1.0), speed, rate
-        late, early = (self._before_averaging(t) for t in (time, time - self.window))
-        s, speed, rate = ((a - b) / self.window for a, b in zip(late[:3], early[:3], strict=True))
-        return np.clip(s, 0.0, 1.0), np.maximum(speed, 0.0), rate
 
     def _before_averaging(self, time: Array) -> tuple[Array, Array, Array, Array]:
         """Integral of the path parameter, itself, its speed and its rate at times [k]."""
@@ -424,13 +337,9 @@ _TRIALS = 10
 
 
 def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
-    """The law averaged over a window, and as much longer, so that it keeps a jerk limit.
+    """The law averaged over a window, and as much longer, so that it keeps a jerk limit [rad/s^3].
 
     On paths with sharp bends averaging does not suffice; there the law is slowed down too.
-
-    Args:
-        law: without a window.
-        limit: rad/s^3; infinite for none.
     """
     if np.isinf(limit):
         return law

@@ -15,15 +15,10 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import pinocchio as pin
-from scipy.optimize import least_squares, minimize_scalar
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
-    Kind,
-    Move,
     OptimizationOptions,
     Stretch,
     WorkCycle,
@@ -31,246 +26,15 @@ from ur_energy_model.optimization.cycle import (
     sampled_stretch,
     with_rest,
 )
-from ur_energy_model.simulation.kinematics import (
-    ArmKinematics,
-    LinePlanner,
-    ScriptError,
-    StraightLine,
-    matrix_of,
-    pose_vector,
+from ur_energy_model.optimization.programmed import (
+    TYPED_DIGITS,
+    ProgrammedMove,
+    as_typed,
+    best_trapezoid,
+    pendant_unit,
 )
-from ur_energy_model.trajectory import motions
-from ur_energy_model.trajectory.motions import Motion, Trapezoid
+from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.typing import Array
-
-JOINT_TOLERANCE = 1e-3
-"""Largest distance of a joint from the straight line of a moveJ [rad]."""
-TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
-"""Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
-SHORTEST = 1e-6
-"""Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
-_CHECKED = 300
-"""Points of a path that are compared with a straight line."""
-
-
-@dataclass(frozen=True)
-class ProgrammedPath:
-    """The path of a moveJ or moveL, which is run with a trapezoidal speed.
-
-    Attributes:
-        kind: "moveJ" or "moveL".
-        distance: travel of the leading joint [rad]; of the tool for moveL [m], or its angle [rad]
-            if it only turns.
-        progress: travelled distance at the recorded samples [k], the unit of `distance`.
-        start, end: joint positions [n], rad.
-        line: the path of a moveL in joint space; None for moveJ.
-    """
-
-    kind: Kind
-    distance: float
-    progress: Array
-    start: Array
-    end: Array
-    line: StraightLine | None = None
-
-    def motion(self, speed: float, acceleration: float) -> Motion:
-        """The move with a speed of the leading joint [rad/s] or the tool [m/s], and per s."""
-        if self.line is None:
-            return motions.move(self.start, self.end, speed, acceleration)
-        return self.line.with_profile(speed, acceleration)
-
-
-def programmed_path(
-    q: Array, robot: RobotDescription, tool: Array | None = None
-) -> ProgrammedPath | None:
-    """The moveJ or moveL that has a recorded path; None if it is neither.
-
-    A line that is straight in joint space counts as moveJ, even if the tool moves straight too.
-
-    Args:
-        q: target positions of the move [k, n], rad.
-        robot: the arm; its nominal kinematics are used.
-        tool: tool centre point in the flange frame [6]; the flange where None. It matters only
-            where the tool turns on its way.
-    """
-    step = q[-1] - q[0]
-    leading = int(np.abs(step).argmax())
-    distance = float(abs(step[leading]))
-    if distance >= SHORTEST:
-        share = (q[:, leading] - q[0, leading]) / step[leading]
-        if np.abs(q - q[0] - share[:, None] * step).max() <= JOINT_TOLERANCE:
-            joints = _monotone(share) * distance
-            return ProgrammedPath("moveJ", float(joints[-1]), joints, q[0], q[-1])
-    kinematics = ArmKinematics(robot)
-    tool = np.zeros(6) if tool is None else tool
-    progress = _along_tool(q, kinematics, tool)
-    if progress is None:
-        return None
-    goal = pose_vector(matrix_of(kinematics.forward(q[-1], tool)))
-    planner = LinePlanner(kinematics, q[0], goal, tool, 1.0, 1.0, robot.max_velocity)
-    try:
-        while (line := planner.advance()) is None:
-            pass
-    except ScriptError:  # the line leaves the arm's reach
-        return None
-    return ProgrammedPath("moveL", float(progress[-1]), progress, q[0], q[-1], line)
-
-
-def _along_tool(q: Array, kinematics: ArmKinematics, tool: Array) -> Array | None:
-    """Travel of the tool [k], m (rad if it only turns); None if it does not move straight."""
-    some = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
-    poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[some]])
-    first, last = poses[0], poses[-1]
-    shift = last[:3, 3] - first[:3, 3]
-    turn = pin.log3(first[:3, :3].T @ last[:3, :3])
-    length, angle = float(np.linalg.norm(shift)), float(np.linalg.norm(turn))
-    turned = np.array([pin.log3(first[:3, :3].T @ pose[:3, :3]) for pose in poses])
-    moved = poses[:, :3, 3] - first[:3, 3]
-    if length > SHORTEST:
-        share = moved @ shift / length**2
-    elif angle > SHORTEST:
-        share = turned @ turn / angle**2
-    else:
-        return None
-    if np.linalg.norm(moved - share[:, None] * shift, axis=1).max() > TOOL_TOLERANCE:
-        return None
-    if np.linalg.norm(turned - share[:, None] * turn, axis=1).max() > TURN_TOLERANCE:
-        return None
-    distance = length if length > SHORTEST else angle
-    places = np.linspace(0, len(q) - 1, len(share))
-    return np.interp(np.arange(len(q)), places, _monotone(share)) * distance
-
-
-def _monotone(share: Array) -> Array:
-    """Progress from 0 to 1 that never decreases."""
-    return np.asarray(np.maximum.accumulate(np.clip(share, 0.0, 1.0)))
-
-
-SPEEDS = 10
-"""Speeds that are tried before the search between the best one's neighbours."""
-TYPED_DIGITS = 3
-"""Significant digits of a typed speed or acceleration, in the units of the pendant."""
-
-GENTLENESS = 0.05
-"""Share of a move's energy that an acceleration of twice the usual one must save: it is felt by
-tool and part."""
-
-Cost = Callable[[Motion], float]
-"""Energy of a motion [J]; infinite if it exceeds a limit."""
-
-
-@dataclass(frozen=True)
-class TypedMove:
-    """Speed and acceleration of a move, as typed on the pendant.
-
-    Attributes:
-        speed: of the leading joint [rad/s], or of the tool [m/s]; a round number on the pendant.
-        acceleration: the same, per s.
-        duration: of the move with them [s].
-        energy: of the move with them and the rest until the end of its slot, with the price of an
-            unusual acceleration [J].
-    """
-
-    speed: float
-    acceleration: float
-    duration: float
-    energy: float
-
-
-def fit_trapezoid(time: Array, progress: Array) -> Trapezoid:
-    """The trapezoid nearest to a recorded move, in the mean square of the travelled distance.
-
-    Args:
-        time: of the samples since the start of the move [k], s; increasing.
-        progress: travelled distance, from 0 to the whole one [k].
-    """
-    distance, duration = float(progress[-1]), float(time[-1])
-    slowest = distance / duration
-
-    def profile(parameters: Array) -> tuple[Trapezoid, float]:
-        speed, share, shift = parameters
-        ramp = share * distance / speed  # the ramp's longest, in a triangle, is distance / speed
-        return Trapezoid(distance, speed, speed / ramp), shift
-
-    def errors(parameters: Array) -> Array:
-        trapezoid, shift = profile(parameters)
-        return np.asarray(trapezoid.sample(time - shift)[0] - progress)
-
-    fastest = float(np.gradient(progress, time).max())
-    first = np.clip(fastest, 1.001 * slowest, 2.0 * slowest)
-    ramp = duration - distance / first
-    guess = [first, np.clip(ramp * first / distance, 0.02, 0.99), 0.0]
-    tick = duration / (len(time) - 1)
-    found = least_squares(
-        errors,
-        guess,
-        bounds=(
-            [0.5 * slowest, 0.01, -2.0 * tick],
-            [4.0 * slowest, 1.0, 0.1 * duration + 2.0 * tick],
-        ),
-        x_scale=[slowest, 1.0, tick],
-    )
-    return profile(found.x)[0]
-
-
-def best_trapezoid(
-    path: ProgrammedPath,
-    slot: float,
-    cost: Cost,
-    units: tuple[float, float] | None = None,
-    most: tuple[float, float] = (math.inf, math.inf),
-    usual: float = math.inf,
-) -> TypedMove | None:
-    """The speed and acceleration to type that fill a slot with the least energy.
-
-    Both are rounded up to numbers that a person types, so that the move is never longer than its
-    slot [s]. None if no trapezoid in this slot keeps the limits.
-
-    Args:
-        path: of the move.
-        slot: time for the move [s].
-        cost: energy of a motion that lasts the slot at most, with the rest after it [J].
-        units: of typed speeds and accelerations in SI; those of the pendant where None.
-        most: largest speed and acceleration.
-        usual: acceleration beyond which a profile must save `GENTLENESS` to be chosen.
-    """
-    slowest = path.distance / slot
-    units = units or (pendant_unit(path.kind),) * 2
-    tried: list[TypedMove] = []
-
-    def energy(ratio: float) -> float:
-        speed = ratio * slowest
-        ramp = slot - path.distance / speed
-        values = rounded_up(speed, units[0]), rounded_up(speed / ramp, units[1])
-        found = TypedMove(*values, slot, math.inf)
-        if values[0] <= (1.0 + 1e-9) * most[0] and values[1] <= (1.0 + 1e-9) * most[1]:
-            motion = path.motion(*values)
-            if motion.duration <= slot * (1.0 + 1e-9):
-                price = 1.0 + GENTLENESS * max(values[1] / usual - 1.0, 0.0)
-                found = TypedMove(*values, motion.duration, price * cost(motion))
-        tried.append(found)
-        return found.energy if math.isfinite(found.energy) else 1e12
-
-    ratios = np.linspace(1.05, 2.0, SPEEDS)
-    best = int(np.argmin([energy(ratio) for ratio in ratios.tolist()]))
-    if not math.isfinite(tried[best].energy):
-        return None
-    around = ratios[max(best - 1, 0)], ratios[min(best + 1, SPEEDS - 1)]
-    minimize_scalar(energy, bounds=around, method="bounded", options={"maxiter": 8})
-    return min(tried, key=lambda move: move.energy)
-
-
-def pendant_unit(kind: str) -> float:
-    """The pendant's unit of speed in SI: degrees for moveJ, mm for moveL."""
-    return math.pi / 180.0 if kind == "moveJ" else 1e-3
-
-
-def rounded_up(value: float, unit: float) -> float:
-    """The next larger number of `TYPED_DIGITS` significant digits in a unit."""
-    there = value / unit
-    step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
-    return math.ceil(there / step - 1e-6) * step * unit
-
 
 SLOW, SLOW_TOOL = 0.6, 0.25
 """Share of the typical speed of its kind, and of the typical speed of the tool, below which a move
@@ -283,45 +47,30 @@ FASTER = 1.05
 """Factor on speed or acceleration from which a move is called faster than recorded."""
 
 
-SlotCost = Callable[[int, float, Motion], float]
-"""Energy [J] of a motion in the move of this number and its slot [s], rest included; infinite if
-the motion exceeds a limit."""
-
-
 @dataclass(frozen=True)
 class Step:
     """A move or wait of the program: as recorded, and what to type.
 
-    Attributes:
-        do: what the node of the program is; "move" for a path that is neither moveJ nor moveL.
-        move: number of the move, or of the move before the wait, from 0.
-        waypoint: where the move ends [n], degrees as the pendant shows them; None for a wait.
-        line: of the program, where it was recorded.
-        speed, new_speed: deg/s of the leading joint, mm/s of the tool; None for a wait and "move".
-        acceleration, new_acceleration: the same, per s.
-        wait, new_wait: s; None for a move.
-        kept: whether it stays as recorded.
+    Speeds are those of the leading joint [deg/s] or the tool [mm/s], accelerations the same per s;
+    None for a wait and for a "move", whose path is neither moveJ nor moveL.
     """
 
     do: Literal["moveJ", "moveL", "move", "wait"]
-    move: int
-    waypoint: tuple[float, ...] | None = None
-    line: int | None = None
+    move: int  # number of the move, or of the move before the wait, from 0
+    waypoint: tuple[float, ...] | None = None  # where the move ends [n], degrees as on the pendant
+    line: int | None = None  # of the program, where it was recorded
     speed: float | None = None
     new_speed: float | None = None
     acceleration: float | None = None
     new_acceleration: float | None = None
-    wait: float | None = None
+    wait: float | None = None  # s; None for a move
     new_wait: float | None = None
-    kept: bool = False
+    kept: bool = False  # whether it stays as recorded
 
     def as_json(self, number: int) -> dict[str, Any]:
         """Contract of `ur_energy optimize --json`; the columns of pendant.csv too."""
-        names = (
-            "do", "waypoint", "line", "speed", "new_speed", "acceleration", "new_acceleration",
-            "wait", "new_wait", "kept",
-        )  # fmt: skip
-        return {"step": number, **{name: getattr(self, name) for name in names}}
+        named = {name: value for name, value in vars(self).items() if name != "move"}
+        return {"step": number, **named}
 
     def text(self, what: Literal["speed", "acceleration", "wait"]) -> str:
         """Old and new value with unit, such as "60 → 31.5 °/s"; one value where it stays."""
@@ -340,65 +89,18 @@ class Step:
         return max((new / old for old, new in pairs if old and new), default=1.0)
 
 
-def with_recorded_values(move: Move, robot: RobotDescription, tool: Array | None = None) -> Move:
-    """A recorded move with its kind, and the speed and acceleration that it was run with."""
-    path = programmed_path(move.q, robot, tool)
-    if path is None:
-        return replace(move, kind="other", speed=math.nan, acceleration=math.nan)
-    trapezoid = fit_trapezoid(move.time, path.progress)
-    return replace(
-        move,
-        kind=path.kind,
-        speed=float(trapezoid.peak),
-        acceleration=float(trapezoid.acceleration),
-    )
-
-
-def with_locks(
-    cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics
-) -> tuple[WorkCycle, tuple[bool, ...], set[int]]:
-    """Locks of a cycle: waits that stay, which moves stay as recorded, and which as they are slow.
-
-    Args:
-        cycle: as recorded.
-        options: which steps to keep.
-        dynamics: for the speed of the flange.
-
-    Raises:
-        InputError: the sheet has no such step.
-    """
-    program = cycle.program
-    wrong = [str(number) for number in options.keep if not 1 <= number <= len(program)]
-    if wrong:
-        raise InputError(
-            "--keep",
-            f"there is no step {', '.join(wrong)} in the sheet",
-            f"give numbers from 1 to {len(program)}",
-        )
-    locked = {move for move, wait in (program[n - 1] for n in options.keep) if wait is None}
-    waits = {program[n - 1] for n in options.keep} - {(move, None) for move in locked}
-    moves = []
-    for k, move in enumerate(cycle.moves):
-        kept = (
-            replace(wait, kept=wait.kept or (k, j) in waits)
-            for j, wait in enumerate(move.rest.waits)
-        )
-        moves.append(replace(move, rest=replace(move.rest, waits=tuple(kept))))
-    cycle = replace(cycle, moves=tuple(moves))
-    slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
-    every = range(len(cycle.moves))
-    return cycle, tuple(k in locked or k in slow for k in every), slow - locked
+def _digits(value: float) -> str:
+    """A typed number, with all its digits."""
+    return f"{value:.{max(0, TYPED_DIGITS - 1 - math.floor(math.log10(value)))}f}"
 
 
 def sheet_of(
     cycle: WorkCycle,
     slots: Sequence[float],
     duration: float,
-    robot: RobotDescription,
-    cost: SlotCost,
+    cost: Callable[[int, float, Motion], float],
     *,
     waiting_after: int,
-    locked: Sequence[bool] = (),
     max_speedup: float = math.inf,
 ) -> tuple[Step, ...]:
     """What to type so that each move takes its slot at most with the least energy.
@@ -407,40 +109,40 @@ def sheet_of(
     that is left is waited.
 
     Args:
-        cycle: as recorded.
+        cycle: as recorded; what it keeps stays.
         slots: time for each move [moves], s.
         duration: of the new cycle [s].
-        robot: the arm; its nominal kinematics distinguish moveL from other paths.
-        cost: of a motion in a slot.
+        cost: energy [J] of a motion in the move of this number and its slot [s], rest included;
+            infinite if the motion exceeds a limit.
         waiting_after: number of the move after which time is waited that is left.
-        locked: which moves stay as recorded; () for none.
         max_speedup: largest factor on speeds and accelerations.
     """
-    scale = cycle.scaling
-    locked = locked or (False,) * len(cycle.moves)
     moves, left = [], duration - sum(rest.kept for rest in cycle.rests)
     for k, (move, slot) in enumerate(zip(cycle.moves, slots, strict=True)):
         waypoint = tuple(round(math.degrees(q), 2) + 0.0 for q in move.q[-1])
-        step, taken = Step("move", k, waypoint, move.line, kept=locked[k]), move.duration
-        path = programmed_path(move.q, robot, cycle.tool)
-        if path is not None:
-            units = pendant_unit(move.kind) * scale, pendant_unit(move.kind) * scale**2
-            old = (_rounded(move.speed / units[0]), _rounded(move.acceleration / units[1]))
-            most = (max_speedup * old[0] * units[0], max_speedup * old[1] * units[1])
-            priced, usual = partial(cost, k, slot), move.acceleration
-            best = None if locked[k] else best_trapezoid(path, slot, priced, units, most, usual)
-            new = old
-            if best is not None:
-                new = (_rounded(best.speed / units[0]), _rounded(best.acceleration / units[1]))
+        step, taken = Step("move", k, waypoint, move.line, kept=move.kept), move.duration
+        programmed = move.programmed
+        if programmed is not None:
+            unit = pendant_unit(programmed.kind)
+            units = unit * cycle.scaling, unit * cycle.scaling**2
+            best = None
+            if not move.kept:
+                best = best_trapezoid(programmed, slot, partial(cost, k, slot), units, max_speedup)
+            old, new = (
+                (as_typed(each.speed, units[0]), as_typed(each.acceleration, units[1]))
+                for each in (programmed, best or programmed)
+            )
             values = (old[0], new[0], old[1], new[1])
-            do: Literal["moveJ", "moveL"] = "moveJ" if path.kind == "moveJ" else "moveL"
-            step = Step(do, k, waypoint, move.line, *values, kept=locked[k])
-            taken = path.motion(new[0] * units[0], new[1] * units[1]).duration
+            step = Step(programmed.kind, k, waypoint, move.line, *values, kept=move.kept)
+            taken = programmed.motion(new[0] * units[0], new[1] * units[1]).duration
         left -= taken
         moves.append(step)
-    slack = [(k, j) for k, j in cycle.program if j is not None and not cycle.rests[k].waits[j].kept]
-    here = [(k, j) for k, j in slack if k == waiting_after]
-    chosen = max(here, key=lambda at: cycle.rests[at[0]].waits[at[1]].duration, default=None)
+    slack = [
+        (wait.duration, j)
+        for j, wait in enumerate(cycle.rests[waiting_after].waits)
+        if not wait.kept
+    ]
+    longest = max(slack, key=lambda each: each[0], default=None)
     steps = []
     for k, j in cycle.program:
         if j is None:
@@ -448,12 +150,12 @@ def sheet_of(
             continue
         wait = cycle.rests[k].waits[j]
         new_wait = wait.duration if wait.kept else 0.0
-        if (k, j) == chosen:
+        if longest is not None and (k, j) == (waiting_after, longest[1]):
             new_wait = max(round(left, 2), 0.0)
         steps.append(
             Step("wait", k, line=wait.line, wait=wait.duration, new_wait=new_wait, kept=wait.kept)
         )
-    if chosen is None and left > LATE * duration:
+    if longest is None and left > LATE * duration:
         steps.append(Step("wait", len(moves) - 1, wait=0.0, new_wait=round(left, 2)))
     return tuple(steps)
 
@@ -466,9 +168,7 @@ def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
     )
 
 
-def typed_stretches(
-    cycle: WorkCycle, sheet: Sequence[Step], robot: RobotDescription
-) -> list[Stretch]:
+def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
     """A recorded cycle as the controller runs it when exactly the sheet is typed.
 
     The controller's own pauses stay.
@@ -477,25 +177,18 @@ def typed_stretches(
     for step in sheet:
         waited[step.move] += step.new_wait or 0.0
     recorded = [stretch for stretch in recorded_stretches(cycle) if stretch.moving]
-    out = []
+    out, scale = [], cycle.scaling
     for step in sheet:
         if step.do == "wait":
             continue
-        move, motion = cycle.moves[step.move], typed_motion(cycle, step, robot)
-        stretch = recorded[step.move] if motion is None else sampled_stretch(motion, move.payload)
+        move, stretch = cycle.moves[step.move], recorded[step.move]
+        if move.programmed and step.new_speed is not None and step.new_acceleration is not None:
+            unit = pendant_unit(step.do)
+            speed, acceleration = step.new_speed * unit, step.new_acceleration * unit
+            motion = move.programmed.motion(speed * scale, acceleration * scale**2)
+            stretch = sampled_stretch(motion, move.payload)
         out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out
-
-
-def typed_motion(cycle: WorkCycle, step: Step, robot: RobotDescription) -> Motion | None:
-    """A move as the controller runs it with what is typed; None where nothing can be typed."""
-    path = programmed_path(cycle.moves[step.move].q, robot, cycle.tool)
-    if path is None or step.new_speed is None or step.new_acceleration is None:
-        return None
-    unit = pendant_unit(step.do)
-    return path.motion(
-        step.new_speed * unit * cycle.scaling, step.new_acceleration * unit * cycle.scaling**2
-    )
 
 
 def sheet_notes(sheet: Sequence[Step], slow: Collection[int]) -> list[str]:
@@ -527,12 +220,44 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        waypoint = row["waypoint"]
-        angles = None if waypoint is None else ", ".join(f"{q:.2f}" for q in waypoint)
-        row["waypoint"] = None if angles is None else f"[{angles}]"  # a minus begins a formula
-        row["kept"] = str(row["kept"]).lower()
-        writer.writerow(row)
+        if row["waypoint"] is not None:  # a minus begins a formula
+            row["waypoint"] = f"[{', '.join(f'{q:.2f}' for q in row['waypoint'])}]"
+        writer.writerow({**row, "kept": str(row["kept"]).lower()})
     return text.getvalue()
+
+
+# What stays as recorded: steps by number, and moves that are deliberately slow.
+
+
+def with_locks(
+    cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics
+) -> tuple[WorkCycle, set[int]]:
+    """A cycle with the moves and waits that stay as recorded; the moves that do as they are slow.
+
+    The dynamics are for the speed of the flange.
+
+    Raises:
+        InputError: the sheet has no such step.
+    """
+    program = cycle.program
+    wrong = [str(number) for number in options.keep if not 1 <= number <= len(program)]
+    if wrong:
+        raise InputError(
+            "--keep",
+            f"there is no step {', '.join(wrong)} in the sheet",
+            f"give numbers from 1 to {len(program)}",
+        )
+    locked = {program[number - 1] for number in options.keep}
+    slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
+    moves = []
+    for k, move in enumerate(cycle.moves):
+        waits = tuple(
+            replace(wait, kept=wait.kept or (k, j) in locked)
+            for j, wait in enumerate(move.rest.waits)
+        )
+        rest = replace(move.rest, waits=waits)
+        moves.append(replace(move, rest=rest, kept=k in slow or (k, None) in locked))
+    return replace(cycle, moves=tuple(moves)), {k for k in slow if (k, None) not in locked}
 
 
 def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
@@ -545,30 +270,28 @@ def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
     flange = [np.linalg.norm(dynamics.flange_speed(m.q, m.qd), axis=1) for m in cycle.moves]
     tool = np.array([speed.max() for speed in flange])
     way = [np.trapezoid(speed, m.time) for speed, m in zip(flange, cycle.moves, strict=True)]
-    out, typical_tool = set(), _typical(tool, np.array(way))
+    slow_tool = tool < SLOW_TOOL * _typical(tool, np.array(way))
+    out = {k for k, move in enumerate(cycle.moves) if move.kind == "other" and slow_tool[k]}
     for kind in ("moveJ", "moveL"):
-        same = [k for k, move in enumerate(cycle.moves) if move.kind == kind]
+        same: list[tuple[int, ProgrammedMove, float]] = []
+        for k, move in enumerate(cycle.moves):
+            if move.programmed is not None and move.kind == kind:
+                one = move.programmed
+                ramp = one.speed / one.acceleration  # the travel is that of the trapezoid
+                same.append((k, one, one.speed * max(move.duration - ramp, ramp)))
         if not same:
             continue
-        moves = [cycle.moves[k] for k in same]
-        travel = np.array([_travel(move) for move in moves])
-        typical = _typical(np.array([move.speed for move in moves]), travel)
-        gentle = _typical(np.array([move.acceleration for move in moves]), travel)
-        for k, move, distance in zip(same, moves, travel, strict=True):
-            short = move.speed**2 / move.acceleration > TRIANGLE * distance
-            slow = move.speed < SLOW * typical or (
-                kind == "moveL" and tool[k] < SLOW_TOOL * typical_tool
-            )
-            if slow and (not short or move.acceleration < SLOW * gentle):
+        travel = np.array([each[2] for each in same])
+        typical, gentle = (
+            _typical(np.array([getattr(each[1], name) for each in same]), travel)
+            for name in ("speed", "acceleration")
+        )
+        for k, one, distance in same:
+            short = one.speed**2 / one.acceleration > TRIANGLE * distance
+            slow = one.speed < SLOW * typical or (kind == "moveL" and slow_tool[k])
+            if slow and (not short or one.acceleration < SLOW * gentle):
                 out.add(k)
-    others = (k for k, move in enumerate(cycle.moves) if move.kind == "other")
-    return out | {k for k in others if tool[k] < SLOW_TOOL * typical_tool}
-
-
-def _travel(move: Move) -> float:
-    """Distance of a trapezoid [rad or m], from its speed, acceleration and duration."""
-    ramp = move.speed / move.acceleration
-    return move.speed * max(move.duration - ramp, ramp)
+    return out
 
 
 def _typical(values: Array, weights: Array) -> float:
@@ -576,14 +299,3 @@ def _typical(values: Array, weights: Array) -> float:
     order = np.argsort(-values)
     reached = np.cumsum(weights[order]) >= 0.5 * weights.sum() - 1e-9
     return float(values[order][int(np.argmax(reached))])
-
-
-def _rounded(value: float) -> float:
-    """A number with the digits that a person types."""
-    return float(f"{value:.{TYPED_DIGITS}g}")
-
-
-def _digits(value: float) -> str:
-    """A typed number, with all its digits."""
-    decimals = max(0, TYPED_DIGITS - 1 - math.floor(math.log10(value)))
-    return f"{value:.{decimals}f}"

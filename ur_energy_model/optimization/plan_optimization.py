@@ -14,7 +14,6 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle_problem import Allocator
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
 from ur_energy_model.optimization.path import (
-    JointPath,
     PathDynamics,
     PathLimits,
     reached,
@@ -65,7 +64,7 @@ def optimize_plan(
         shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
         limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
     length = plan.duration if duration is None else duration
-    arm = PathDynamics(model, dynamics, JointPath(time, q, qd), temperature)
+    arm = PathDynamics(model, dynamics, (time, q, qd), temperature)
     fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
     if length < fastest.duration:
         raise InputError(

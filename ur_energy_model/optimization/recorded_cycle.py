@@ -15,7 +15,6 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import (
     CycleEnergies,
-    Kind,
     Move,
     Rest,
     Switching,
@@ -23,7 +22,7 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
     recorded_stretches,
 )
-from ur_energy_model.optimization.pendant import with_recorded_values
+from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
     STILL_TARGET,
@@ -72,8 +71,8 @@ def find_cycle(
     power, measured = motion.telemetry.bus_power, None
     if power is not None and np.isfinite(power).all():
         measured = cycle_energies(motion, found, power)
-    tool, warmth = recorded_tool(motion.telemetry, robot), columns.get("joint_temperatures")
-    moves, leading = _moves(motion, found, chosen, robot, tool, model.setup, keep_dwell)
+    warmth = columns.get("joint_temperatures")
+    moves, leading = _moves(motion, found, chosen, robot, model.setup, keep_dwell)
     cycle = WorkCycle(
         source=motion.telemetry.info.source,
         robot=robot.name,
@@ -86,7 +85,6 @@ def find_cycle(
             0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
         ),
         temperature=None if warmth is None else np.nanmean(warmth, axis=0),
-        tool=tool,
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
         scaling=scaling_of(motion),
@@ -106,7 +104,6 @@ def _moves(
     found: FoundCycles,
     chosen: int,
     robot: RobotDescription,
-    tool: Array | None,
     setup: Setup,
     keep_dwell: float,
 ) -> tuple[list[Move], int]:
@@ -116,7 +113,7 @@ def _moves(
         for rows, there in OperatingConditions(setup).parts(motion.telemetry)
         for _ in range(rows.start, rows.stop)
     ]
-    spans = found.moves[chosen]
+    spans, tool = found.moves[chosen], recorded_tool(motion.telemetry, robot)
     start = float(motion.time[spans[0].first])
     coarse = motion.period > SLOW_SAMPLES and not motion.measured
     moves = []
@@ -124,16 +121,19 @@ def _moves(
         rows = slice(span.first, span.last + 1)
         time, qd = motion.time[rows], motion.qd[rows].copy()
         qd[0] = qd[-1] = 0.0
-        move = Move(
-            float(time[0]) - start,
-            time - time[0],
-            motion.q[rows],
-            qd,
-            qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
-            payload=payloads[span.last],
-            line=line_of(motion, span),
+        since, q = time - time[0], motion.q[rows]
+        moves.append(
+            Move(
+                float(time[0]) - start,
+                since,
+                q,
+                qd,
+                qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
+                programmed=programmed_move(since, q, robot, tool),
+                payload=payloads[span.last],
+                line=line_of(motion, span),
+            )
         )
-        moves.append(with_recorded_values(move, robot, tool))
     ends = [*(span.first for span in spans[1:]), found.ends[chosen]]
     rested = [
         float(motion.time[until] - motion.time[span.last])
@@ -176,7 +176,7 @@ def _moves(
     return moves, leading
 
 
-def _pause(kind: Kind, kinds: Sequence[Kind], rested: Sequence[float]) -> float:
+def _pause(kind: str, kinds: Sequence[str], rested: Sequence[float]) -> float:
     """What the controller takes for itself before a move of a kind [s].
 
     The shortest standstill before such a move, unless it is so long that a program may have it.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -18,7 +19,6 @@ from ur_energy_model.energy.cycles import (
     TRIGGER_FIELD,
     CycleDetector,
     Repetition,
-    Trigger,
 )
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
@@ -47,29 +47,21 @@ FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class RecordedMotion:
-    """Motion of a recording, k samples of n joints.
+    """Motion of a recording, k samples of n joints."""
 
-    Attributes:
-        telemetry: all fields that were read.
-        q, qd: [k, n], rad, rad/s: the targets, or smoothed measurements.
-        qdd: accelerations [k, n], rad/s^2; None where the targets' were not recorded.
-        measured: whether q and qd are smoothed measurements.
-        cut: whether the recording is longer than what was read.
-    """
-
-    telemetry: Telemetry
-    q: Array
-    qd: Array
-    qdd: Array | None
-    measured: bool
-    cut: bool
+    telemetry: Telemetry  # all fields that were read
+    q: Array  # targets, or smoothed measurements [k, n], rad
+    qd: Array  # likewise [k, n], rad/s
+    qdd: Array | None  # likewise [k, n], rad/s^2; None where the targets' were not recorded
+    measured: bool  # whether q and qd are smoothed measurements
+    cut: bool  # whether the recording is longer than what was read
 
     @property
     def time(self) -> Array:
         """Controller time [k], s."""
         return self.telemetry.time
 
-    @property
+    @cached_property
     def period(self) -> float:
         """Typical time between samples [s]."""
         return float(np.median(np.diff(self.time)))
@@ -94,49 +86,36 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
             "record the program running on its own",
         )
     if "target_q" in columns and "target_qd" in columns:
-        return RecordedMotion(
-            telemetry,
-            columns["target_q"],
-            columns["target_qd"],
-            columns.get("target_qdd"),
-            measured=False,
-            cut=cut,
-        )
-    return _smoothed(telemetry, cut)
-
-
-def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
-    start: float | None = None
-    parts: list[Telemetry] = []
-    cut = False
-    for batch in checked_clock(iterate_bag(path, FIELDS), path):
-        if not len(batch):
-            continue
-        if start is None:
-            start = float(batch.time[0])
-            check_robot(path, batch.info, robot)
-        names = ("target_q", "target_qd") if "target_q" in batch else ("actual_q",)
-        check_batch(path, batch, names, robot.dof)
-        inside = batch.time - start <= LONGEST
-        cut = not inside.all()
-        parts.append(batch.select(inside) if cut else batch)
-        if cut:
-            break
-    if not parts:
-        raise RecordingError(path, "holds no samples", "record again")
-    return concatenate(parts).distinct(), cut
-
-
-def _smoothed(telemetry: Telemetry, cut: bool) -> RecordedMotion:
-    """Measured positions, low-passed at the cut-off that planned trajectories have too."""
+        targets = (columns["target_q"], columns["target_qd"], columns.get("target_qdd"))
+        return RecordedMotion(telemetry, *targets, measured=False, cut=cut)
+    # Measured positions, low-passed at the cut-off that planned trajectories have too.
     telemetry.require("actual_q", purpose="the motion of a cycle")
-    time, q = telemetry.time, telemetry["actual_q"]
+    time, measured = telemetry.time, telemetry["actual_q"]
     step = float(np.median(np.diff(time)))
     grid = np.linspace(time[0], time[-1], max(round((time[-1] - time[0]) / step), 1) + 1)
-    even = np.stack([np.interp(grid, time, column) for column in q.T], axis=1)
+    even = np.stack([np.interp(grid, time, column) for column in measured.T], axis=1)
     smooth = CubicSpline(grid, low_pass(even, step, CUTOFF, padding=1.5, padtype="even"))
     q, qd, qdd = (np.asarray(smooth(time, order)) for order in range(3))
     return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
+
+
+def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
+    """The first `LONGEST` seconds of a bag, and whether there is more."""
+    parts: list[Telemetry] = []
+    for batch in checked_clock(iterate_bag(path, FIELDS), path):
+        if not len(batch):
+            continue
+        if not parts:
+            check_robot(path, batch.info, robot)
+        names = ("target_q", "target_qd") if "target_q" in batch else ("actual_q",)
+        check_batch(path, batch, names, robot.dof)
+        inside = batch.time - (parts[0] if parts else batch).time[0] <= LONGEST
+        if not inside.all():
+            return concatenate([*parts, batch.select(inside)]).distinct(), True
+        parts.append(batch)
+    if not parts:
+        raise RecordingError(path, "holds no samples", "record again")
+    return concatenate(parts).distinct(), False
 
 
 STILL_TARGET = 1e-3
@@ -152,14 +131,8 @@ TURN = 0.05
 """Change of direction at which a slow instant counts as a stop between two moves [rad]."""
 
 
-@dataclass(frozen=True)
-class MoveSpan:
-    """Samples of one move, rest to rest.
-
-    Attributes:
-        first, last: samples at rest before and after the motion; consecutive moves without a
-            dwell share one.
-    """
+class MoveSpan(NamedTuple):
+    """Samples at rest before and after a move; consecutive moves without a dwell share one."""
 
     first: int
     last: int
@@ -171,45 +144,35 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     A move ends where all joints stand still, also if only for an instant between two samples.
     Blended moves, which do not stop, are one move.
     """
-    still_speed = STANDSTILL_SPEED if motion.measured else STILL_TARGET
-    moving = np.abs(motion.qd).max(axis=1) > still_speed
+    speed, gaps = np.abs(motion.qd).max(axis=1), motion.telemetry.gaps
+    moving = speed > (STANDSTILL_SPEED if motion.measured else STILL_TARGET)
     moving[_instant_stops(motion)] = False
-    for end in (0, -1):
-        moving[end] &= np.abs(motion.qd[end]).max() > NEARLY_STILL
-    for gap in motion.telemetry.gaps:
+    moving[[0, -1]] &= speed[[0, -1]] > NEARLY_STILL
+    for gap in gaps:
         beside = slice(max(gap.index - 1, 0), gap.index + 1)  # it moved where it is elsewhere now
         moving[beside] |= np.ptp(motion.q[beside], axis=0).max() > SHORTEST_MOVE
     whole = [
-        MoveSpan(rows.start - 1, rows.stop)
+        (rows.start - 1, rows.stop)
         for rows in equal_runs(moving)
         if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
     ]
-    broken = [gap.index for gap in motion.telemetry.gaps if gap.seconds > 0.1]
-    return [
-        move
-        for move in _to_full_rest(motion, whole)
-        if np.ptp(motion.q[move.first : move.last + 1], axis=0).max() > SHORTEST_MOVE
-        and not any(move.first < index <= move.last for index in broken)
-    ]
-
-
-def _to_full_rest(motion: RecordedMotion, moves: list[MoveSpan]) -> list[MoveSpan]:
-    """Moves whose slow beginnings and ends are included, so that each starts where one ended."""
-    speed = np.abs(motion.qd).max(axis=1)
-    most = round(SETTLING / motion.period)
-    out: list[MoveSpan] = []
-    for k, move in enumerate(moves):
-        lowest = max(move.first - most, out[-1].last if out else 0)
-        highest = min(
-            move.last + most, moves[k + 1].first if k + 1 < len(moves) else len(speed) - 1
-        )
-        first, last = move.first, move.last
+    most, out = round(SETTLING / motion.period), [MoveSpan(0, 0)]
+    for k, (first, last) in enumerate(whole):
+        # Slow beginnings and ends are included, so that each move starts where one ended.
+        lowest = max(first - most, out[-1].last)
+        highest = min(last + most, whole[k + 1][0] if k + 1 < len(whole) else len(speed) - 1)
         while first > lowest and 0.0 < speed[first] <= speed[first + 1]:
             first -= 1
         while last < highest and 0.0 < speed[last] <= speed[last - 1]:
             last += 1
         out.append(MoveSpan(first, last))
-    return out
+    broken = [gap.index for gap in gaps if gap.seconds > 0.1]
+    return [
+        move
+        for move in out[1:]
+        if np.ptp(motion.q[move.first : move.last + 1], axis=0).max() > SHORTEST_MOVE
+        and not any(move.first < index <= move.last for index in broken)
+    ]
 
 
 def _instant_stops(motion: RecordedMotion) -> Mask:
@@ -235,29 +198,21 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     return out
 
 
-FoundBy = Literal["program", "digital_output", "int_register", "repetition", "whole"]
+SignalKind = Literal["program", "digital_output", "int_register"]
+FoundBy = Literal[SignalKind, "repetition", "whole"]
 
 SIGNAL_DELAY = 0.05
 """Time by which a signal may come after the start of the motion that it announces [s]."""
 
 
-@dataclass(frozen=True)
-class FoundCycles:
-    """Complete cycles of a recording.
+class FoundCycles(NamedTuple):
+    """Complete cycles of a recording."""
 
-    Attributes:
-        found_by: what showed them; "whole" if the recording is one cycle.
-        moves: of each cycle, the same number in all.
-        ends: sample at which the dwell after the last move of each cycle ends.
-        closed: whether a cycle ends where it starts.
-        lead: standstill before the first move that belongs to the begin of the cycle [s].
-    """
-
-    found_by: FoundBy
-    moves: tuple[tuple[MoveSpan, ...], ...]
-    ends: tuple[int, ...]
-    closed: bool
-    lead: float = 0.0
+    found_by: FoundBy  # what showed them; "whole" if the recording is one cycle
+    moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
+    ends: Sequence[int]  # samples at which the dwells after the last moves of the cycles end
+    closed: bool  # whether a cycle ends where it starts
+    lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
 
 
 def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
@@ -278,16 +233,15 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
             "record at least two whole cycles of the running program, from standstill to "
             "standstill",
         )
-    points = np.array([motion.q[move.first] for move in moves])
-    ends = np.array([motion.q[move.last] for move in moves])
+    points = motion.q[[move.first for move in moves]]
     for found_by, starts, lead in _signals(motion, moves):
         if _alike(points, starts):
             return _found(motion, moves, found_by, list(pairwise(starts)), lead)
     cycles = _repetition(motion, moves)
     if cycles:
         return _found(motion, moves, "repetition", cycles, _first_wait(motion, moves, cycles[0][0]))
-    closed = bool(np.abs(points[0] - ends[-1]).max() < SAME_POINT)
-    return FoundCycles("whole", (tuple(moves),), (moves[-1].last,), closed)
+    closed = bool(np.abs(points[0] - motion.q[moves[-1].last]).max() < SAME_POINT)
+    return FoundCycles("whole", [moves], [moves[-1].last], closed)
 
 
 def line_of(motion: RecordedMotion, move: MoveSpan) -> int | None:
@@ -310,11 +264,12 @@ def _found(
     its start, if that is a move of the cycle.
     """
     first, end = cycles[0]
-    points = np.array([motion.q[move.first] for move in moves])
+    points = motion.q[[move.first for move in moves]]
     lines = [line_of(motion, move) or 0 for move in moves[first:end]]
     begin, first_wait = first + int(np.argmin(lines)), 0.0
     if lines[0] <= lines[-1]:
-        begin = _started(motion, moves, first)
+        after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
+        begin = int(after[0]) if len(after) and after[0] < len(moves) else first
         first_wait = _first_wait(motion, moves, begin)
     count = end - first
     turn = (begin - first) % count
@@ -330,13 +285,8 @@ def _found(
         }
         if turned:
             cycles, lead = sorted(turned), first_wait
-    return FoundCycles(
-        found_by,
-        tuple(tuple(moves[a:b]) for a, b in cycles),
-        tuple(moves[b].first for _, b in cycles),
-        True,
-        lead,
-    )
+    each, ends = [moves[a:b] for a, b in cycles], [moves[b].first for _, b in cycles]
+    return FoundCycles(found_by, each, ends, True, lead)
 
 
 def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
@@ -351,17 +301,9 @@ def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> fl
     return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
 
 
-def _started(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> int:
-    """The first move after a start of the program; that of the first cycle without one."""
-    after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
-    return int(after[0]) if len(after) and after[0] < len(moves) else first
-
-
 def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
     """Samples at which the program starts."""
-    state = motion.telemetry.columns.get("runtime_state")
-    if state is None:
-        return np.empty(0, dtype=int)
+    state = motion.telemetry.columns.get("runtime_state", np.empty(0))
     return np.flatnonzero((state[1:] == PLAYING) & (state[:-1] != PLAYING)) + 1
 
 
@@ -371,11 +313,8 @@ def _signals(
     """Each signal with events, the first move after each, and the standstill between them [s]."""
     late = max(2, round(SIGNAL_DELAY / motion.period))
     rests = np.array([move.first for move in moves]) + late
-    kinds: list[tuple[Trigger, int]] = [
-        ("program", 0),
-        *(("digital_output", bit) for bit in range(OUTPUTS)),
-        ("int_register", 0),
-    ]
+    outputs: list[tuple[SignalKind, int]] = [("digital_output", bit) for bit in range(OUTPUTS)]
+    kinds: list[tuple[SignalKind, int]] = [("program", 0), *outputs, ("int_register", 0)]
     for trigger, output in kinds:
         if TRIGGER_FIELD[trigger] not in motion.telemetry:
             continue
@@ -386,16 +325,15 @@ def _signals(
             leads = [
                 motion.time[moves[k].first] - motion.time[events[after == k][-1]] for k in starts
             ]
-            yield trigger, starts.tolist(), max(float(np.median(leads)), 0.0)  # type: ignore[misc]
+            yield trigger, starts.tolist(), max(float(np.median(leads)), 0.0)
 
 
 def _alike(points: Array, starts: list[int]) -> bool:
     """Whether the cycles between starts have the same number of moves from the same points."""
-    lengths = set(np.diff(starts).tolist())
-    if len(lengths) != 1:
+    each = starts[1] - starts[0]
+    if (np.diff(starts) != each).any():
         return False
-    each = lengths.pop()
-    groups = np.array([points[start : start + each] for start in starts[:-1]])
+    groups = points[starts[0] : starts[-1]].reshape(-1, each, points.shape[1])
     return bool(np.abs(groups - groups[0]).max() < SAME_POINT)
 
 
@@ -419,18 +357,16 @@ def _repetition(motion: RecordedMotion, moves: list[MoveSpan]) -> list[tuple[int
     usual = int(np.median(count)) if len(count) else 0
     whole = whole[(count == usual) & (whole[:, 0] >= 0)]
     covered = np.ptp(edges) if len(edges) else 0
-    if not usual or covered < MOST * (len(moves) - 1) or not len(whole):
+    if not usual or covered < MOST * (len(moves) - 1):
         return []
     return [(int(a), int(b)) for a, b in whole]
 
 
 def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:
-    """Pose of the tool centre point in the flange frame [6], m and rad.
+    """Pose of the tool centre point in the flange frame [6], m and rad; None where unknown.
 
     It is taken from the sample at which the arm is slowest, with the nominal kinematics: an arm's
     own calibration makes it wrong by a millimetre or two, which does not change what is straight.
-
-    None without actual_q, actual_qd and actual_TCP_pose.
     """
     if any(name not in telemetry for name in ("actual_q", "actual_qd", "actual_TCP_pose")):
         return None

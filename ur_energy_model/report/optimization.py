@@ -63,7 +63,7 @@ def make_optimization_report(
     """Powers of an optimized cycle over time, and its energy with speed scaling."""
     cycle = optimized.cycle
     energies = CycleEnergies(model, cycle.temperature)
-    typed = typed_stretches(cycle, optimized.sheet, model.description())
+    typed = typed_stretches(cycle, optimized.sheet)
     pareto = optimized.pareto
     return OptimizationReport(
         optimized,
