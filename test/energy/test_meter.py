@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.calculator import BusCapacitor, SpeedAlignment, backward_difference
+from ur_energy_model.energy.calculator import BusCapacitor, backward_difference
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
     EnergyCorrection,
@@ -139,13 +139,6 @@ def test_the_capacity_is_saved_each_time_the_arm_brakes() -> None:
 def speeds(time: np.ndarray) -> np.ndarray:
     """Two joints [samples, 2], rad/s."""
     return np.column_stack([np.sin(5 * time), 0.5 * np.cos(3 * time)])
-
-
-@pytest.mark.parametrize("delay", [1e-3, -2e-3])
-def test_speed_at_the_earlier_instant(delay: float) -> None:
-    aligned = SpeedAlignment(delay)(STEPS, speeds(TIME))
-    np.testing.assert_allclose(aligned[1:], speeds(TIME - delay)[1:], atol=5e-4)
-    assert np.abs(speeds(TIME) - speeds(TIME - delay)).max() > 4e-3
 
 
 def test_speeds_are_not_shifted_across_gaps() -> None:

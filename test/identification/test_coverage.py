@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.calculator import SpeedAlignment
-from ur_energy_model.energy.meter import CONFIDENCE, bridged_steps
+from ur_energy_model.energy.calculator import backward_difference
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.drives import JointModel
@@ -75,8 +75,8 @@ def scores(
         if not names:
             other = arm.record(30.0, rate=rate, seed=seed + 100)
             summary = estimate_energy(model, write_bag(folder / "other", other))
-            steps, current = bridged_steps(other.time), other["actual_current"]
-            qd = SpeedAlignment(arm.current_delay)(steps, other["actual_qd"])
+            current, qd = other["actual_current"], other["actual_qd"]
+            qd = qd - arm.current_delay * backward_difference(other.time, qd)
             copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
             shaft = arm.torque_constant * arm.robot.gear_ratio * qd * current
             energy = np.trapezoid(copper + shaft, other.time, axis=0)

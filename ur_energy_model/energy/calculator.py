@@ -8,6 +8,9 @@ Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from ur_energy_model.energy.meter import EnergyCorrection, GapRule, bridged_steps
@@ -28,22 +31,16 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drives import DrivePowers
+from ur_energy_model.model.drives import JointArrays
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.model.sessions import SessionFriction, with_session_errors
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, changes
 from ur_energy_model.typing import Array, Indices, Mask
-
-# Joint speeds at the instants of the currents in the same packets.
-#
-# Within a packet current and speed belong to different instants: drives hold a current over a
-# controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
-# a power k i w with the later speed is systematically too high by k i (dw/dt) delay.
 
 
 def backward_difference(time: Array, values: Array) -> Array:
@@ -53,60 +50,96 @@ def backward_difference(time: Array, values: Array) -> Array:
 
 def rate_of_change(steps: Array, values: Array, before: Array) -> Array:
     """Change per step of values [samples, ...] after `before` [1, ...]; 0 where a step is 0."""
-    change = np.concatenate((before, values))
+    change = np.diff(np.concatenate((before, values)), axis=0)
     safe = np.where(steps > 0.0, steps, np.inf).reshape(-1, *(1,) * (values.ndim - 1))
-    return np.asarray((change[1:] - change[:-1]) / safe)
+    return np.asarray(change / safe)
 
 
-class SpeedAlignment:
-    """Shifts speeds by the delay of the currents behind them [s], batch by batch."""
+def channels_of(model: EnergyModel, *, motion: bool = False) -> Channels:
+    """Channels of an arm, with room for the errors of powers from measured currents or motion.
 
-    def __init__(self, delay: float) -> None:
-        self.delay = delay
-        self._last: Array | None = None
-
-    def __call__(self, steps: Array, qd: Array) -> Array:
-        """Velocities [samples, n], rad/s, at the instants of the currents of the same samples.
-
-        From those reported, after bridged steps (`Steps.bridged`) [samples], s.
-        """
-        if self.delay == 0.0 or not len(qd):
-            return qd
-        before = qd[:1] if self._last is None else self._last
-        self._last = qd[-1:]
-        return qd - self.delay * rate_of_change(steps, qd, before)
+    The total has one error more than the powers of the model: the standby of the session.
+    """
+    n, k = model.dof, len(with_session_errors(model.bus.errors, model.session, model.dof))
+    errors = k, k + 1
+    if motion:
+        powers = model.from_link_torque(*np.zeros((3, 1, n)))
+        errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
+    return Channels([joint.name for joint in model.joints], errors)
 
 
 class MeasuredPowers:
-    """Powers of an arm from its measured speeds and currents.
+    """Powers of an arm from its measured speeds and currents, batch by batch.
 
-    Keeps the last speed, for the delay of the currents, and the last current, for EcBot's inductive
-    term.
+    With currents I, motor speeds w and friction torques f, the powers of model/drives.py and their
+    changes per error of a parameter are linear in I^2, w I, |I|, w f, I dI/dt (EcBot's inductive
+    term) and I dw of all joints: one matrix gives every channel from these products.
+
+    Within a packet current and speed belong to different instants: drives hold a current over a
+    controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
+    a power k i w with the later speed is systematically too high by k i (dw/dt) delay. The speeds
+    are therefore shifted by dw, the change during the model's delay; the sensitivities are not.
+
+    Attributes:
+        powers: per product, by channel [products, channels that are no sensitivities].
+        sensitivities: per product, by error [products, errors]; `constant` [errors] is added, W.
+        demand: per product, of the motors and drivers together [products].
     """
 
-    def __init__(self, model: EnergyModel) -> None:
-        self.model = model
-        self._aligned = SpeedAlignment(model.current_delay)
-        self._inductive = bool(model.bus.inductance.any())
-        self._last_current: Array | None = None
+    def __init__(self, model: EnergyModel, channels: Channels) -> None:
+        self._joints, bus, n = JointArrays.from_joints(model.joints), model.bus, model.dof
+        self._delay, self._inductive = model.current_delay, bool(bus.inductance.any())
+        self._last: tuple[Array, Array] | None = None
+        """Speeds and currents of the last sample."""
+        errors = with_session_errors(bus.errors, model.session, n)
+        change = replace(bus, errors=errors).split_errors(n)
+        matrix, each, whole = np.zeros((6, n, len(channels))), np.arange(n), np.arange(len(errors))
+        square, product, amperes, friction, inductive, shift = matrix
+        electrical, mechanical, copper, lost = (
+            each + channels.per_joint[name].start for name in QUANTITIES
+        )
+        driver, total = channels.arm["driver"], channels.arm["total"]
+        square[each, copper] = square[each, electrical] = self._joints.winding_resistance
+        product[each, electrical] = shift[each, electrical] = self._joints.back_emf_constant
+        product[each, mechanical] = shift[each, mechanical] = self._joints.torque_constant
+        friction[each, lost] = 1.0
+        amperes[:, driver], inductive[:, driver] = bus.driver, bus.inductance
+        matrix[:, :, total] = matrix[:, :, electrical].sum(axis=2) + matrix[:, :, driver]
+        own = channels.sensitivity + channels.errors[0] * each[:, None] + whole
+        shared = len(channels) - channels.errors[1] + whole
+        square[each[:, None], own] = square[:, shared] = change.resistance.T
+        product[each[:, None], own] = product[:, shared] = change.back_emf.T
+        amperes[:, shared] = change.driver.T
+        used = [0, 1, 2, 3, *[4] * self._inductive, *[5] * bool(self._delay)]
+        rows = matrix[used].reshape(-1, len(channels))
+        self.powers, self.sensitivities = np.split(rows, [channels.sensitivity], axis=1)
+        self.demand = self.powers[:, total]
+        self.constant = np.zeros(self.sensitivities.shape[1])
+        self.constant[shared - channels.sensitivity], self.constant[-1] = change.standby, 1.0
 
     def __call__(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
-    ) -> DrivePowers:
-        """Powers of the samples that follow those of the last call, without sensitivities.
+    ) -> Array:
+        """Products of samples that follow those of the last call [samples, products].
 
         Bridged steps [samples], s; speeds and motor currents as recorded [samples, n], rad/s, A;
-        temperatures [n] or [samples, n], degC. With the model's standby power.
+        temperatures [n] or [samples, n], degC.
         """
-        rate = None
-        if self._inductive and len(current):
-            before = current[:1] if self._last_current is None else self._last_current
-            rate = rate_of_change(steps, current, before)
-            self._last_current = current[-1:]
-        speed = self._aligned(steps, qd)
-        return self.model.joint_power(
-            speed, current, temperature=temperature, current_rate=rate, std=False
-        )
+        joints, motor = self._joints, self._joints.gear_ratio * qd
+        motor_before, current_before = self._last or (motor[:1], current[:1])
+        self._last = motor[-1:], current[-1:]
+        if self._delay:
+            shift = -self._delay * rate_of_change(steps, motor, motor_before)
+            qd = qd + shift / joints.gear_ratio
+        torque = joints.torque_constant * current
+        friction = joints.friction.torque_within(qd, torque, temperature)
+        lost = joints.gear_ratio * qd * friction
+        products = [current * current, motor * current, np.abs(current), lost]
+        if self._inductive:
+            products.append(current * rate_of_change(steps, current, current_before))
+        if self._delay:
+            products.append(shift * current)
+        return np.concatenate(products, axis=1)
 
 
 class BusCapacitor:
@@ -189,40 +222,31 @@ class EnergyCalculator:
     ) -> None:
         check_joints(model, robot)
         self.model, self.robot = model, robot
-        self.options = PowerOptions() if options is None else options
+        self.options = options = PowerOptions() if options is None else options
         self.refused = self.repeated = 0
-        self.gaps = GapRule(self.options.gap_limit)
-        self.conditions = OperatingConditions(model.setup)
+        self.gaps, self.conditions = GapRule(options.gap_limit), OperatingConditions(model.setup)
         self.standby = StandbyTracker(
             model.bus.standby,
             model.session.standby_std,
-            self.options.standby_limit,
-            self.options.track_standby,
+            options.standby_limit,
+            options.track_standby,
         )
         limits, self._most_power = rated_limits(robot), most_power(robot)
         self._usable = UsableSamples(limits, self._most_power)
         self._refused_time = 0.0
-        self._session = SessionModel(model, limits)
+        self._session = SessionModel(model, limits, lambda: self.dynamics)
         self._tracked = self._session.tracked()
-        self._measured = MeasuredPowers(self._tracked)
+        self.channels = channels_of(model, motion=options.method != "current")
+        self._measured = MeasuredPowers(self._tracked, self.channels)
         self._direction = FrictionDirection(model.presliding)
         self._slope: tuple[float, Array, Array] | None = None
         """Last time [s], velocities and filtered accelerations, where those are not measured."""
         self._dynamics: ArmDynamics | None = None
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
-        # The most parameter errors of any method; the total has one more, the session's standby.
-        zero, probes = np.zeros((1, robot.dof)), []
-        if self.options.method != "motion":
-            probes.append(model.joint_power(zero, zero))
-        if self.options.method != "current":
-            probes.append(model.from_link_torque(zero, zero, zero))
-        each = max(probe.sensitivity.shape[-1] for probe in probes)
-        whole = 1 + max(probe.total_sensitivity.shape[-1] for probe in probes)
-        self.channels = Channels(robot.joint_names, (each, whole))
         self._unanchored: Array | None = np.zeros(len(ArmState))
         """Time by state counted with the model's standby power [s]; None once it is corrected."""
-        self._sensitivities = np.zeros(len(self.channels) - self.channels.sensitivity)
-        self._period: float | None = None
+        self._sensitivities = np.zeros((1, len(self.channels) - self.channels.sensitivity))
+        self._period = math.nan
 
     def continue_from(self, earlier: EnergyCalculator) -> None:
         """Take over the state of a calculator with another model of the same arm."""
@@ -251,7 +275,7 @@ class EnergyCalculator:
         steps = self.gaps(batch.time, batch.stamp, batch.gaps)
         if not steps.bridged.min() > 0.0:
             new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
-            new[0] |= self._period is None  # the very first sample
+            new[0] |= math.isnan(self._period)  # the very first sample
             batch, steps = batch.select(new), steps.cut(new)  # some may repeat a timestamp
             current = None if current is None else current[new]
             if not len(batch):
@@ -265,10 +289,11 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         self.conditions.update(batch)
-        self._session.observe(batch, lambda: self.dynamics)
+        self._session.observe(batch)
         bus, columns = batch.bus_power, self.channels
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
-        self._brakes_engaged(powers, batch, states, bus)
+        if states.min() < _STANDSTILL:
+            self._engage_brakes(powers, batch.columns["robot_mode"], states < _STANDSTILL, bus)
         finite = bus is not None and bool(np.isfinite(bus).all())
         if bus is not None:
             powers[:, columns.arm["bus"]] = bus if finite else np.nan_to_num(bus)
@@ -326,11 +351,13 @@ class EnergyCalculator:
 
         The column of the total contains the demand without standby; `_supply` completes it.
         """
-        columns, temperature = self.channels, batch.columns.get("joint_temperatures")
-        out = np.zeros((len(batch), len(columns)))
+        columns, measured = self.channels, self._measured
+        temperature = batch.columns.get("joint_temperatures")
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
-        due = changes(period, np.nan if self._period is None else self._period) != 0
+        due = changes(period, self._period) != 0
         self._period = float(period[-1])
+        out = np.zeros((len(batch), len(columns)))
+        driver, electrical = columns.arm["driver"], columns.per_joint["electrical_power"]
         if current is None:
             q, qd, qdd = self._motion(batch)
             direction, link = self._direction(q, qd), np.empty_like(qd)
@@ -340,31 +367,34 @@ class EnergyCalculator:
             powers = self._tracked.from_link_torque(
                 link, qd, qdd, temperature=temperature, direction=direction, std=False
             )
+            for name in QUANTITIES:
+                out[:, columns.per_joint[name]] = getattr(powers, name)
+            out[:, driver] = powers.driver_power
+            out[:, columns.arm["total"]] = powers.demand - powers.standby_power
         else:
-            qd = batch.columns["actual_qd"]
-            powers = self._measured(steps, qd, current, temperature)
-        electrical = powers.electrical_power
-        for name in QUANTITIES:
-            out[:, columns.per_joint[name]] = getattr(powers, name)
-        out[:, columns.arm["driver"]] = powers.driver_power
-        out[:, columns.arm["total"]] = powers.demand - powers.standby_power
+            products = measured(steps, batch.columns["actual_qd"], current, temperature)
+            out[:, : columns.sensitivity] = products @ measured.powers
         # Motors and drivers that take no more than an arm can.
-        good = np.abs(electrical).sum(axis=1) + powers.driver_power <= self._most_power
+        good = np.abs(out[:, electrical]).sum(axis=1) + out[:, driver] <= self._most_power
         due &= good
-        held = self._sensitivities[None]
         if due.any():
-            now = None if temperature is None else temperature[due]
             if current is None:
-                way = None if direction is None else direction[due]
                 at_due = self._tracked.from_link_torque(
-                    link[due], qd[due], qdd[due], temperature=now, direction=way
+                    link[due],
+                    qd[due],
+                    qdd[due],
+                    temperature=None if temperature is None else temperature[due],
+                    direction=None if direction is None else direction[due],
                 )
-            else:  # single samples: the delay of the currents is left out
-                at_due = self._measured.model.joint_power(qd[due], current[due], temperature=now)
-            held = np.concatenate((held, self._sensitivity_columns(at_due)))
-            self._sensitivities = held[-1]
-            held = np.repeat(held, np.diff(np.flatnonzero(due), prepend=0, append=len(out)), axis=0)
-        out[:, columns.sensitivity :] = held
+                joints = at_due.sensitivity.reshape(len(at_due.demand), -1)
+                found = np.column_stack([joints, at_due.total_sensitivity, np.ones(len(joints))])
+            else:  # the last error is 1 W of standby
+                found = products[due] @ measured.sensitivities + measured.constant
+            held = np.concatenate((self._sensitivities, found))
+            self._sensitivities = held[-1:]
+            out[:, columns.sensitivity :] = held[np.cumsum(due)]
+        else:
+            out[:, columns.sensitivity :] = self._sensitivities
         return out, good
 
     def _motion(self, batch: Telemetry) -> tuple[Array, Array, Array]:
@@ -390,26 +420,15 @@ class EnergyCalculator:
             self._dynamics = self.model.dynamics(robot=self.robot, setup=setup)
         return self._dynamics
 
-    def _sensitivity_columns(self, powers: DrivePowers) -> Array:
-        """The table's last columns [samples, errors], W; the last one is for 1 W of standby."""
-        samples, n, own = powers.sensitivity.shape
-        each, whole = self.channels.errors
-        joints, total = np.zeros((samples, n, each)), np.zeros((samples, whole))
-        joints[:, :, :own] = powers.sensitivity
-        total[:, : powers.total_sensitivity.shape[1]] = powers.total_sensitivity
-        total[:, -1] = 1.0
-        return np.concatenate((joints.reshape(samples, n * each), total), axis=1)
-
     def _supply(
         self, out: Array, time: Array, steps: Array, states: Indices, bus: Array | None
     ) -> Standby:
         """Add standby power, and compute the power at the supply from the demand."""
         arm = self.channels.arm
         motors = out[:, arm["total"]]
-        unexplained = np.full(len(out), np.nan) if bus is None else bus - motors
+        unexplained = None if bus is None else bus - motors
         errors = out[:, self.channels.shared_errors]
-        still = states == _STANDSTILL
-        standby = self.standby.update(time, steps, still, unexplained, errors)
+        standby = self.standby.update(time, steps, states == _STANDSTILL, unexplained, errors)
         # In place, `errors` being a view of the table's columns: what is wrong in the power that
         # holds the arm is in the tracked standby with the opposite sign. Summed before they are
         # integrated, the errors cancel at standstill, and only the difference to motion remains.
@@ -418,19 +437,14 @@ class EnergyCalculator:
         demand = motors + standby.power
         out[:, arm["total"]] = supply = self._capacitor(steps, demand)
         out[:, arm["regeneration"]] = supply - demand
-        # In place too: the last error stands for 1 W of standby so far, held over samples of
-        # several periods, while its size changes with every sample.
+        # The last error stands for 1 W of standby so far, held over samples of several periods,
+        # while its size changes with every sample.
         out[:, -1] *= standby.std
         return standby
 
-    def _brakes_engaged(
-        self, out: Array, batch: Telemetry, states: Indices, bus: Array | None
-    ) -> None:
+    def _engage_brakes(self, out: Array, modes: Array, braked: Mask, bus: Array | None) -> None:
         """Power of an arm that is off or has its brakes engaged: of the bus, else of the model."""
-        braked = states < _STANDSTILL
-        if not braked.any():
-            return
-        idle, modes = self.options.idle_power, batch.columns["robot_mode"][braked]
+        idle, modes = self.options.idle_power, modes[braked]
         power = np.where(modes <= POWER_OFF, 0.0, self.standby.power if idle is None else idle)
         for code, name in ROBOT_MODES.items():
             if name in self.model.bus.mode_power:

@@ -12,9 +12,9 @@ import numpy as np
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
-from ur_energy_model.model.sessions import SESSION_GAP, Session, SessionFriction
-from ur_energy_model.telemetry.plausibility import ANY_ARM, PlausibleRanges, impossible_rows
-from ur_energy_model.telemetry.samples import Telemetry, run_starts
+from ur_energy_model.model.sessions import Session, SessionFriction, begins_session
+from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_rows
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
 from ur_energy_model.typing import Array, Mask
 
 # Friction scales: the part of measured currents that friction explains.
@@ -212,20 +212,19 @@ class StandbyTracker:
         self._blocks = 0
         self._still = 0.0
         """Duration of the current standstill [s]."""
-        self._open: float | None = None
-        """Number of the block in progress."""
-        self._gathered = np.zeros(3)
-        """Of that block: time [s], energy without motors and drivers [J], number of samples in
-        motion or without bus power; then its changes per error of motors and drivers [J]."""
         self._errors = np.zeros(0)
         """Mean change of the power of motors and drivers at standstill per error [k], W."""
+        self._block: float | None = None
+        """Number of the block in progress; its time [s], energy without motors and drivers [J],
+        changes of their energy per error [k], J, and whether all samples are of standstill."""
+        self._duration, self._energy, self._changes, self._known = 0.0, 0.0, np.zeros(0), True
 
     def update(
         self,
         time: Array,
         steps: Array,
         still: Mask,
-        unexplained: Array,
+        unexplained: Array | None,
         sensitivities: Array | None = None,
     ) -> Standby:
         """Standby power at samples that follow those of the last call.
@@ -234,33 +233,30 @@ class StandbyTracker:
             time: controller timestamps [samples], s.
             steps: bridged steps to the samples [samples], s.
             still: whether the arm is held at standstill [samples].
-            unexplained: bus power less motors and drivers [samples], W; NaN where unknown.
+            unexplained: bus power less motors and drivers [samples], W; None or NaN where unknown.
             sensitivities: change of the power of motors and drivers per error [samples, k], W.
         """
-        n, k = len(time), 0 if sensitivities is None else sensitivities.shape[1]
-        if len(self._errors) != k:
-            self._errors, self._gathered = np.zeros(k), np.zeros(3 + k)
-        known = still & np.isfinite(unexplained)
-        gains = np.empty((n, 3 + k))
-        gains[:, 0], gains[:, 1], gains[:, 2] = steps, 0.0, ~known
-        np.multiply(steps, unexplained, out=gains[:, 1], where=known)
-        if sensitivities is not None:
-            np.multiply(steps[:, None], sensitivities, out=gains[:, 3:])
-        power, std, errors, anchor = np.empty(n), np.empty(n), np.zeros((n, k)), None
-        block = np.floor(time / BLOCK)
-        starts = run_starts(block)
-        sums = np.add.reduceat(gains, starts, axis=0)
-        for start, stop, gathered in zip(
-            starts.tolist(), [*starts[1:].tolist(), n], sums, strict=True
-        ):
-            if self._open != block[start]:
-                before, self._open = self.anchored, block[start]
+        n = len(time)
+        sensitivities = np.zeros((n, 0)) if sensitivities is None else sensitivities
+        if len(self._errors) != sensitivities.shape[1]:
+            self._errors, self._changes = np.zeros((2, sensitivities.shape[1]))
+        watts = np.full(n, np.nan) if unexplained is None else unexplained
+        power, std, errors, anchor = np.empty(n), np.empty(n), np.zeros_like(sensitivities), None
+        for part in equal_runs(block := np.floor(time / BLOCK)):
+            if self._block != block[part.start]:
+                before, self._block = self.anchored, float(block[part.start])
                 self._close_block()
-                anchor = start if self.anchored and not before else anchor
-            self._gathered += gathered
-            power[start:stop], std[start:stop] = self.power, self.std
+                anchor = part.start if self.anchored and not before else anchor
+            lasted = steps[part]
+            energy = float(lasted @ watts[part])
+            self._known = self._known and bool(still[part].all()) and math.isfinite(energy)
+            if self._known:
+                self._energy += energy
+                self._changes += lasted @ sensitivities[part]
+            self._duration += float(lasted.sum())
+            power[part], std[part] = self.power, self.std
             if self.anchored:
-                errors[start:stop] = -self._errors
+                errors[part] = -self._errors
         return Standby(power, std, errors, anchor)
 
     @property
@@ -300,22 +296,25 @@ class StandbyTracker:
 
     def _close_block(self) -> None:
         """Include the completed block in the average."""
-        duration, energy, moving = self._gathered[:3].tolist()
-        if duration > 0.0 and moving:
+        duration = self._duration
+        if duration > 0.0 and not self._known:
             self._still = 0.0
         elif duration > 0.0 and self._still < SETTLING:
             self._still += duration
         elif duration > 0.0:
-            weight = self._mean.update(duration, energy / duration)
-            self._errors += weight * (self._gathered[3:] / duration - self._errors)
+            weight = self._mean.update(duration, self._energy / duration)
+            self._errors += weight * (self._changes / duration - self._errors)
             self._blocks += 1
-        self._gathered[:] = 0.0
+        self._duration, self._energy, self._known = 0.0, 0.0, True
+        self._changes[:] = 0.0
 
 
 # A model in the session of its arm, as far as that is known.
 
 MOST_SECONDS = 120.0
 """Motion of the arm after which joints that hardly moved are left as they are [s]."""
+_TOGETHER = 1.0
+"""Time of the samples that are used together [s]: their dynamics take longest."""
 _LONGEST_STEP = 0.05
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 
@@ -330,10 +329,14 @@ class SessionModel:
     Args:
         model: of the arm, in its session or in any; one that is anchored stays as it is.
         limits: of the arm; blocks of samples with a value beyond them anchor nothing.
+        dynamics: of the arm in its current setup.
     """
 
-    def __init__(self, model: EnergyModel, limits: PlausibleRanges = ANY_ARM) -> None:
-        self._model, self._session, self._limits = model, model.session, limits
+    def __init__(
+        self, model: EnergyModel, limits: PlausibleRanges, dynamics: Callable[[], ArmDynamics]
+    ) -> None:
+        self._model, self._session = model, model.session
+        self._limits, self._dynamics = limits, dynamics
         self._time: float | None = None
         self._begin()
 
@@ -342,32 +345,37 @@ class SessionModel:
         self._anchor = None if anchored else FrictionAnchor(self._model)
         self._anchored: Session | None = None
         self._seconds = 0.0
+        self._waiting: list[Telemetry] = []
 
-    def observe(self, samples: Telemetry, dynamics: Callable[[], ArmDynamics]) -> None:
+    def observe(self, samples: Telemetry) -> None:
         """Anchor friction on the first motion of a session, from samples that follow the last ones.
 
         Accelerations are the controller's targets: those differentiated from measured speeds come
         too late, and inertia would count as friction.
-
         """
         before, self._time = self._time, float(samples.time[-1])
-        if before is None or not 0.0 <= float(samples.time[0]) - before <= SESSION_GAP:
+        if before is None or begins_session(before, float(samples.time[0])):
             self._begin()
-        anchor, columns = self._anchor, samples.columns
-        if anchor is None or len(samples) < 2 or any(name not in columns for name in _FIELDS):
+        if self._anchor is not None and all(name in samples.columns for name in _FIELDS):
+            self._waiting.append(samples)
+            if self._time - float(self._waiting[0].time[0]) >= _TOGETHER:
+                self._use_waiting()
+
+    def _use_waiting(self) -> None:
+        if self._anchor is None or not self._waiting:
             return
-        used = {name: columns[name] for name in _FIELDS}
+        samples, self._waiting = concatenate(self._waiting), []
+        used, time = {name: samples.columns[name] for name in _FIELDS}, samples.time
         fast = np.abs(used["target_qd"]).max() >= ANCHOR_SPEED
-        if not fast or np.diff(samples.time).max() > _LONGEST_STEP:
+        if len(time) < 2 or not fast or np.diff(time).max() > _LONGEST_STEP:
             return
         if impossible_rows(used, self._limits)[0].any():
             return
-        temperature = columns.get("joint_temperatures")
-        q, qd, qdd, current = used.values()
-        anchor.observe(dynamics(), samples.time, q, qd, qdd, current, temperature)
+        temperature = samples.columns.get("joint_temperatures")
+        self._anchor.observe(self._dynamics(), time, *used.values(), temperature)
         self._seconds += samples.duration
-        self._anchored = anchor.session()
-        if anchor.done or self._seconds >= MOST_SECONDS:
+        self._anchored = self._anchor.session()
+        if self._anchor.done or self._seconds >= MOST_SECONDS:
             self._anchor = None
 
     def use_friction(self, friction: SessionFriction | None) -> None:
@@ -381,6 +389,7 @@ class SessionModel:
 
     def anchored(self, standby: StandbyTracker) -> EnergyModel:
         """The model for predictions, with the standby power that is tracked."""
+        self._use_waiting()
         session = self._session
         if session.moving_seconds == 0.0 and self._anchored is not None:
             session = self._anchored

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ur_energy_model.codec import built, plain
-from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers
+from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.identification.least_squares import BlockedGram, cross_validate, solve
 from ur_energy_model.identification.power_structures import (
@@ -398,13 +398,15 @@ class CapacitorFit:
     def start_recording(self) -> None:
         """Start another recording, with an empty capacitor."""
         floor = self.model.bus.floor
-        self._powers, self._gaps = MeasuredPowers(self.model), GapRule()
+        self._gaps = GapRule()
+        self._powers = MeasuredPowers(self.model, channels_of(self.model))
         self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
 
     def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
         """Add consecutive samples, see `Recording.supply`."""
         steps = self._gaps(time).bridged
-        demand = self._powers(steps, speed, current).demand
+        motors = self._powers(steps, speed, current) @ self._powers.demand
+        demand = motors + self.model.bus.standby
         self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
 
 
