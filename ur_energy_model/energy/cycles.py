@@ -20,7 +20,7 @@ from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.files import cell_text, check_target, user_path
 from ur_energy_model.robot_modes import PLAYING
-from ur_energy_model.telemetry.samples import Telemetry, slices_between
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
@@ -119,9 +119,6 @@ class Cycle:
         return {name: float(value) for name, value in values.items()}
 
 
-_NOTHING = np.zeros(0)
-
-
 class CycleDetector:
     """Finds the samples at which a cycle starts, and which cycles are complete.
 
@@ -149,85 +146,66 @@ class CycleDetector:
         Raises:
             MissingFieldError: the source lacks the field of the trigger.
         """
-        starts: set[int] = set()
+        starts, columns, program = set[int](), batch.columns, batch.info.program
         if self._requested and len(batch):
             if self.trigger == "auto":
                 self.trigger, self._open = "none", False
             starts, self._requested = {0}, False
         if self.trigger == "auto":
-            signals = [(k, PROGRAM) for k in self._starts(batch, "program", NOT_STARTED)]
-            signals += self._rising_outputs(batch)
+            signals = self._signals(batch, "program", NOT_STARTED)
+            signals += self._signals(batch, "digital_output")
             # Targets of position and velocity, else what was measured, else no joints.
-            columns = batch.columns
-            for kind in ("target", "actual"):
+            q, qd = np.zeros((2, len(batch), 0))
+            for kind in ("actual", "target"):
                 if f"{kind}_q" in columns and f"{kind}_qd" in columns:
                     q, qd = columns[f"{kind}_q"], columns[f"{kind}_qd"]
-                    break
-            else:
-                q, qd = np.zeros((2, len(batch), 0))
             ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
-            return {index: Mark(back, batch.info.program) for index, back in ends.items()}
+            return {index: Mark(back, program) for index, back in ends.items()}
         if self.trigger != "none":
-            name = TRIGGER_FIELD[self.trigger]
-            if name not in batch.columns:
+            if (name := TRIGGER_FIELD[self.trigger]) not in columns:
                 raise MissingFieldError(
                     batch.info.source,
                     f"is missing, which cycle_trigger {self.trigger} needs",
                     "set cycle_trigger to none",
                     field=name,
                 )
-            if self.trigger == "digital_output":
-                rising = self._rising_outputs(batch)
-                starts.update(k for k, output in rising if output == self.output)
-            else:
-                starts.update(self._starts(batch, self.trigger))
+            found = self._signals(batch, self.trigger)
+            starts.update(k for k, kind in found if kind in (PROGRAM, self.output))
         marks = {}
         for index in sorted(starts):
-            marks[index] = Mark((1,) if self._open else (), batch.info.program)
+            marks[index] = Mark((1,) if self._open else (), program)
             self._open = True
         return marks
 
-    def _starts(
+    def _signals(
         self, batch: Telemetry, trigger: Trigger, paused: tuple[float, ...] = ()
-    ) -> list[int]:
-        """Samples at which a register changes, or a program starts from no state of a pause."""
-        signal, before = self._signal(batch, trigger)
-        if not len(signal):
-            return []
-        starts = signal != before
-        if trigger == "program":
-            starts &= (signal == PLAYING) & ~np.isin(before, paused)
-        return [int(k) for k in np.flatnonzero(starts)]
+    ) -> list[tuple[int, int]]:
+        """Samples at which a signal changes as cycles begin, each with the kind of its mark.
 
-    def _rising_outputs(self, batch: Telemetry) -> list[tuple[int, int]]:
-        """Samples and numbers of digital outputs that rise."""
-        signals = self._signal(batch, "digital_output")
-        if not len(signals[0]):
-            return []
-        bits, old = (np.maximum(values, 0.0).astype(np.uint64) for values in signals)
-        rising = bits & ~old
-        return [
-            (k, output)
-            for k in np.flatnonzero(rising).tolist()
-            for output in range(OUTPUTS)
-            if int(rising[k]) >> output & 1
-        ]
-
-    def _signal(self, batch: Telemetry, trigger: Trigger) -> tuple[Array, Array]:
-        """A signal, its impossible values replaced by the last possible one; and one sample ago.
-
-        Both are empty where the source lacks it, or it has its last value throughout.
+        A program starts from no state of a pause. Impossible values stand for the one before.
         """
-        signal = batch.columns.get(TRIGGER_FIELD[trigger])
-        last = self._last.get(trigger)
-        if signal is None or signal.tolist().count(last) == len(signal):
-            return _NOTHING, _NOTHING
+        signal, last = batch.columns.get(TRIGGER_FIELD[trigger]), self._last.get(trigger)
+        if signal is None or signal.tolist().count(last) == len(signal):  # as nearly always
+            return []
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)
         if not possible.all():
             rows = np.maximum.accumulate(np.where(possible, np.arange(len(signal)), -1))
             signal = np.where(rows < 0, 0.0 if last is None else last, signal[rows])
+        before = np.concatenate(([signal[0] if last is None else last], signal[:-1]))
         self._last[trigger] = float(signal[-1])
-        return signal, np.concatenate(([signal[0] if last is None else last], signal[:-1]))
+        if trigger == "digital_output":
+            bits, old = (np.maximum(each, 0.0).astype(np.uint64) for each in (signal, before))
+            rising = bits & ~old
+            return [
+                (k, output)
+                for k in np.flatnonzero(rising).tolist()
+                for output in range(OUTPUTS)
+                if int(rising[k]) >> output & 1
+            ]
+        starts = signal != before
+        if trigger == "program":
+            starts &= (signal == PLAYING) & ~np.isin(before, paused)
+        return [(k, PROGRAM) for k in np.flatnonzero(starts).tolist()]
 
 
 PROGRAM, DEPARTURE = -2, -1
@@ -285,9 +263,10 @@ class Repetition:
     """
 
     def __init__(self) -> None:
-        self._marks: list[_Place] = []
+        self._marks: dict[int, _Place] = {}
+        """The newest marks by number, in order."""
         self._count = 0
-        """Number of marks so far; the oldest ones are dropped from the list."""
+        """Number of marks so far."""
         self._held: list[tuple[Array, Array, Array, Mask]] = []
         """Times, positions, speeds and whether they move: of the last sample that was taken, and
         of those behind it in which nothing begins, which are taken with later ones."""
@@ -325,6 +304,13 @@ class Repetition:
         """
         if not len(time):
             return {}
+        if len(restarts := (time[1:] < time[:-1]).nonzero()[0]):  # of the controller
+            cut = int(restarts[0]) + 1
+            before = [(k, kind) for k, kind in signals if k < cut]
+            after = [(k - cut, kind) for k, kind in signals if k >= cut]
+            ends = self.update(time[:cut], q[:cut], qd[:cut], before, rate)
+            later = self.update(time[cut:], q[cut:], qd[cut:], after, rate)
+            return ends | {cut + k: back for k, back in later.items()}
         if self._period is None:
             steps = np.diff(time)
             steps = steps[(steps > 0.0) & (steps <= 1.0)]
@@ -335,44 +321,28 @@ class Repetition:
         if not (speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST):
             good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
             rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
-            before = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
-            q, speed = np.where((rows < 0)[:, None], before, q[rows]), np.where(good, speed, 0.0)
-        moving = speed > still
-        restarts = (time[1:] < time[:-1]).nonzero()[0] + 1  # of the controller
-        ends: dict[int, tuple[int, ...]] = {}
-        for part in slices_between(restarts.tolist(), len(time)):
-            last, first = self._held[-1] if self._held else None, part.start
-            if last is None or last[1].shape[1] != q.shape[1] or time[first] < last[0][-1]:
-                self._restart(time[part][:1], q[part][:1])
-                last = self._held[-1]
-            now = moving[part]
-            leaves = now.copy()
-            leaves[1:] &= ~now[:-1]
-            leaves[0] &= not last[3][-1]
-            events = {k: {DEPARTURE} for k in leaves.nonzero()[0].tolist()}
-            for index, kind in signals:
-                if first <= index < part.stop:
-                    events.setdefault(index - first, set()).add(kind)
-            count = sum(len(each) for each, *_ in self._held)
-            self._held.append((time[part], q[part], speed[part], now))
-            if events or count + part.stop - first > _MOST_HELD:
-                found = self._take({count + k: kinds for k, kinds in events.items()})
-                ends |= {first + k - count: back for k, back in found.items()}
-        return ends
-
-    def _restart(self, time: Array, q: Array) -> None:
-        """Begin to look for cycles at a sample [1]; what is before it is behind a clock's jump."""
-        self._marks, self._program, self._found = [], None, None
-        self._run = self._end = self._count
-        self._path, self._moved, self._rest, self._left = np.zeros(q.shape[1]), 0.0, 0.0, time[0]
-        self._held = [(time, q, np.zeros(1), np.ones(1, dtype=bool))]
+            known = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
+            q, speed = np.where((rows < 0)[:, None], known, q[rows]), np.where(good, speed, 0.0)
+        moving, last = speed > still, self._held[-1] if self._held else None
+        if last is None or last[1].shape[1] != q.shape[1] or time[0] < last[0][-1]:
+            # Begin to look for cycles: what is before the first sample is behind a clock's jump.
+            self._marks, self._program, self._found = {}, None, None
+            self._run = self._end = self._count
+            self._path, self._moved, self._rest = np.zeros(q.shape[1]), 0.0, 0.0
+            self._left, last = float(time[0]), (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
+            self._held = [last]
+        held = sum(len(each) for each, *_ in self._held)
+        leaves = moving & ~np.concatenate((last[3][-1:], moving[:-1]))
+        events: dict[int, set[int]] = {}
+        for k, kind in [*((k, DEPARTURE) for k in leaves.nonzero()[0].tolist()), *signals]:
+            events.setdefault(held + k, set()).add(kind)
+        self._held.append((time, q, speed, moving))
+        if not events and held + len(time) <= _MOST_HELD:
+            return {}
+        return {row - held: back for row, back in self._take(events).items()}
 
     def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
-        """Take the samples that are held, of which the first was taken before.
-
-        Args:
-            events: kinds by row.
-        """
+        """Take the samples that are held, the first for the second time; kinds of events by row."""
         time, q, speed, moving = (np.concatenate(each) for each in zip(*self._held, strict=True))
         self._held = [(time[-1:], q[-1:], speed[-1:], moving[-1:])]
         left = np.maximum.accumulate(np.where(speed > FIRM, time, self._left))
@@ -390,59 +360,55 @@ class Repetition:
             self._path = self._path + step[begin - 1 : end - 1].sum(axis=0)
             self._moved += float(passed[begin - 1 : end - 1].sum())
             if self._marks:
-                here = self._marks[-1]
+                here = self._marks[self._count - 1]
                 np.minimum(here.low, q[begin:end].min(axis=0), out=here.low)
                 np.maximum(here.high, q[begin:end].max(axis=0), out=here.high)
         return ends
 
     def _new(self, kinds: set[int], time: float, q: Array) -> set[int]:
         """Make a mark of those kinds of which none is near; returns them."""
-        for mark in reversed(self._marks):
+        for mark in reversed(self._marks.values()):
             if time - mark.time >= _DENSEST:
                 break
             kinds = kinds - mark.kinds
         if kinds:
-            low, high = q.copy(), q.copy()
-            so_far = self._path, self._moved, self._rest
-            self._marks.append(_Place(self._count, kinds, float(time), q, *so_far, low, high))
-            self._count, self._rest = self._count + 1, 0.0
-            del self._marks[:-MOST_MARKS]
+            number, so_far = self._count, (self._path, self._moved, self._rest)
+            self._marks[number] = _Place(
+                number, kinds, float(time), q, *so_far, low=q.copy(), high=q.copy()
+            )
+            self._count, self._rest = number + 1, 0.0
+            self._marks.pop(number - MOST_MARKS, None)
         return kinds
 
     def _ends(self, kinds: set[int]) -> tuple[int, ...]:
         """The cycles that the newest mark completes."""
-        now, oldest = self._marks[-1].number, self._marks[0].number
-        starts: list[int] = []
+        now, run, starts = self._count - 1, self._run, list[int]()
         if PROGRAM in kinds:
             begin, self._program = self._program, now
-            if begin is not None and begin >= oldest:
-                run = self._marks[begin - oldest : -1]
-                left = [mark.q for mark in run if DEPARTURE in mark.kinds]
+            if begin is not None and begin in self._marks:
+                places = [self._marks[k] for k in range(begin, now)]
+                left = [place.q for place in places if DEPARTURE in place.kinds]
                 # Clients that send every move as a program of its own start no cycle with each.
                 if not left or any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]):
                     starts = [begin] if begin >= self._end else []  # no cycle was found in it
-                    later = now
-                else:
-                    later = self._run
-            else:
-                later = self._run
+                    run = now
         for kind in sorted(kinds):
             starts = starts or self._repeats(kind)
-        if PROGRAM in kinds:
-            self._run = later
+        self._run = run
         if starts:
             self._end = now
         return tuple(now - start for start in starts)
 
     def _repeats(self, kind: int) -> list[int]:
         """Numbers of the marks at which consecutive cycles begin that the newest one completes."""
-        here, oldest = self._marks[-1], self._marks[0].number
-        first = self._marks[max(self._run, self._end, oldest) - oldest]
+        marks, here = self._marks, self._marks[self._count - 1]
+        first = marks[max(self._run, self._end, next(iter(marks)))]
         if not len(self._path):
             return []
+        before = [marks[k] for k in range(here.number - 1, first.number - 1, -1)]
         same = [
             mark
-            for mark in reversed(self._marks[first.number - oldest : -1])
+            for mark in before
             if kind in mark.kinds
             and here.time - mark.time >= SHORTEST_CYCLE
             and np.abs(mark.q - here.q).max() < SAME_POINT
@@ -458,29 +424,21 @@ class Repetition:
                 return []  # nothing shorter within a cycle that may go on
         for mark in same:
             shape = self._stretch(mark, here)
-            length = float(shape.path.sum())
-            if length < LEAST_PATH:
+            if shape.path.sum() < LEAST_PATH:
                 continue
             # The arm rests in between, elsewhere or for some time: no periodic function.
             works = here.rested >= LEAST_REST or any(
-                np.abs(each.q - here.q).max() >= SAME_POINT
-                for each in self._marks[mark.number + 1 - oldest : -1]
+                np.abs(marks[k].q - here.q).max() >= SAME_POINT
+                for k in range(mark.number + 1, here.number)
             )
             if kind == DEPARTURE and not works:
                 continue
             starts = [here, mark]
-            while True:
-                end = starts[-1]
-                before = (
-                    each
-                    for each in same
-                    if each.number < end.number
-                    and end.time - each.time >= SHORTEST_CYCLE
-                    and self._alike(shape, self._stretch(each, end))
-                )
-                if (begin := next(before, None)) is None:
-                    break
-                starts.append(begin)
+            for each in same:  # from the newest to the oldest
+                if starts[-1].time - each.time >= SHORTEST_CYCLE and self._alike(
+                    shape, self._stretch(each, starts[-1])
+                ):
+                    starts.append(each)
             covered = float((here.path - starts[-1].path).sum())
             if len(starts) > 2 and (covered >= MOST * whole or len(starts) > SURE_COUNT):
                 self._found = (kind, shape)
@@ -489,8 +447,7 @@ class Repetition:
 
     def _stretch(self, begin: _Place, end: _Place) -> _Stretch:
         """What lies between two marks."""
-        oldest = self._marks[0].number
-        marks = self._marks[begin.number - oldest : end.number - oldest]
+        marks = [self._marks[k] for k in range(begin.number, end.number)]
         low = np.min([mark.low for mark in marks], axis=0)
         high = np.max([mark.high for mark in marks], axis=0)
         return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved)
@@ -583,9 +540,10 @@ class CycleLog:
         """Write the rows that wait; a disk that cannot be written is a `problem`."""
         if not self._waiting:
             return
-        self.problem = None
         try:
             self._write()
+            self._waiting.clear()
+            self.problem = None
         except OSError as error:
             self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
             if self._dropped:
@@ -607,13 +565,11 @@ class CycleLog:
             if size == 0:
                 writer.writeheader()
             writer.writerows(self._waiting)
-            data = text.getvalue().encode("utf-8")
+            data = memoryview(text.getvalue().encode("utf-8"))
             try:
-                written = file.write(data)
-                if written is not None and written < len(data):
-                    file.write(data[written:])  # raises the error that cut the first part short
+                while data:  # again after a short one, for the error that cut it short
+                    data = data[file.write(data) or 0 :]
             except OSError:
                 with suppress(OSError):
                     file.truncate(size)  # no half row
                 raise
-        self._waiting.clear()

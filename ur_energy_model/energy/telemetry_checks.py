@@ -31,13 +31,6 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Array, Mask
 
-_SPEED_MARGIN = 2.0
-_CURRENT_MARGIN = 5.0
-_TORQUE_MARGIN = 5.0
-_POWER_MARGIN = 3.0
-_LEAST_POWER = 2000.0
-_LEAST_CURRENT = 20.0
-_LARGEST_CURRENT = 200.0
 MOST_POWER = 1.0e5
 """Power that no arm takes [W]: the largest ones take some kilowatts."""
 
@@ -49,7 +42,7 @@ def most_power(robot: RobotDescription) -> float:
     where they are unknown. Recordings of real arms stay below an eighth of that sum.
     """
     rated = float((robot.max_torque * robot.max_velocity).sum())
-    return max(_POWER_MARGIN * rated, _LEAST_POWER) if rated < MOST_POWER else MOST_POWER
+    return max(3.0 * rated, 2000.0) if rated < MOST_POWER else MOST_POWER
 
 
 def rated_limits(robot: RobotDescription) -> PlausibleRanges:
@@ -61,17 +54,16 @@ def rated_limits(robot: RobotDescription) -> PlausibleRanges:
     """
     unknown = ~(np.isfinite(robot.torque_constant) & np.isfinite(robot.max_torque))
     with np.errstate(invalid="ignore"):
-        current = _CURRENT_MARGIN * robot.max_torque / (robot.gear_ratio * robot.torque_constant)
-    largest = np.where(robot.gear_ratio > 1, _LARGEST_CURRENT, CURRENT)
-    current = np.where(unknown, largest, np.maximum(current, _LEAST_CURRENT))
+        current = 5.0 * robot.max_torque / (robot.gear_ratio * robot.torque_constant)
+    largest = np.where(robot.gear_ratio > 1, 200.0, CURRENT)
+    current = np.where(unknown, largest, np.maximum(current, 20.0))
     position = np.maximum(POSITION, 2 * robot.max_position)
-    torque = np.where(unknown, TORQUE, _TORQUE_MARGIN * robot.max_torque)
-    speed = _SPEED_MARGIN * robot.max_velocity
-    acceleration = np.maximum(ACCELERATION, 10 * robot.max_acceleration)
+    torque = np.where(unknown, TORQUE, 5.0 * robot.max_torque)
+    speed = 2.0 * robot.max_velocity
     highest = {
         **dict.fromkeys(("actual_q", "target_q"), position),
         **dict.fromkeys(("actual_qd", "target_qd"), speed),
-        "target_qdd": acceleration,
+        "target_qdd": np.maximum(ACCELERATION, 10 * robot.max_acceleration),
         **dict.fromkeys(("target_moment", "actual_current_as_torque"), torque),
         **dict.fromkeys(("actual_current", "target_current", "joint_control_output"), current),
     }
@@ -106,7 +98,8 @@ class OperatingConditions:
         """Take over the conditions of another model of the same arm."""
         self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
         if earlier._payload_known:
-            self._set_payload(earlier.setup.payload)
+            self.setup = Setup(self.setup.gravity, earlier.setup.payload)
+            self._payload_known = True
 
     def update(self, batch: Telemetry) -> None:
         """Take over the last values of a batch."""
@@ -120,45 +113,39 @@ class OperatingConditions:
             if not math.isnan(scaling):
                 self.speed_scaling = scaling
         if "payload" in columns and "payload_cog" in columns:
-            configured = (columns[name][-1] for name in PAYLOAD if name in columns)
-            empty = columns["payload"][-1] == 0.0 == self.setup.payload.mass
-            if not empty and not any(np.isnan(values).any() for values in configured):
-                self._take_payload(columns, len(batch) - 1)
+            self._take_payload(columns, -1)
 
     def parts(self, batch: Telemetry) -> Iterator[tuple[slice, Setup]]:
         """Parts of a batch with one payload each, and their setups; keeps the last one.
 
         Where the payload is not measured, the last one holds.
         """
-        columns, n = batch.columns, len(batch)
+        columns = batch.columns
         if "payload" not in columns or "payload_cog" not in columns:
-            yield slice(0, n), self.setup
+            yield slice(0, len(batch)), self.setup
             return
         configured = np.column_stack([columns[name] for name in PAYLOAD if name in columns])
-        last = np.where(np.isnan(configured).any(axis=1), -1, np.arange(n))
-        last = np.maximum.accumulate(last)
-        for rows in equal_runs(np.where(last[:, None] < 0, np.inf, configured[last])):
-            if last[rows.start] >= 0:
-                self._take_payload(columns, int(last[rows.start]))
+        configured[np.isnan(configured).any(axis=1)] = np.inf  # unknown ones are equal
+        for rows in equal_runs(configured):
+            self._take_payload(columns, rows.start)
             yield rows, self.setup
 
     def _take_payload(self, columns: Mapping[str, Array], row: int) -> None:
-        """Take over the payload that is set in the controller at a sample."""
-        mass, center = columns["payload"][row], columns["payload_cog"][row]
-        known = self.setup.payload
+        """Take over the payload that is set in the controller at a sample, if it is known."""
+        mass, center = float(columns["payload"][row]), columns["payload_cog"][row]
+        known, tensor = self.setup.payload, np.zeros((3, 3))
         if mass == known.mass and (not mass or np.array_equal(center, known.center_of_mass)):
             return
-        tensor = np.zeros((3, 3))
-        if "payload_inertia" in columns:
-            xx, yy, zz, xy, xz, yz = columns["payload_inertia"][row]
+        inertia = columns["payload_inertia"][row] if "payload_inertia" in columns else np.zeros(6)
+        if np.isnan([mass, *center, *inertia]).any():
+            return
+        if inertia.any():
+            xx, yy, zz, xy, xz, yz = inertia
             entered = tensor_of(np.array([xx, xy, yy, xz, yz, zz]))
             # Users may enter anything; an impossible body counts as a point mass.
             tensor = entered if np.linalg.eigvalsh(entered).min() >= 0 else tensor
-        self._set_payload(Payload(float(mass), np.array(center), tensor))
-
-    def _set_payload(self, payload: Payload) -> None:
+        self.setup = Setup(self.setup.gravity, Payload(mass, np.array(center), tensor))
         self._payload_known = True
-        self.setup = Setup(self.setup.gravity, payload)
 
 
 # Samples that energy can be computed from: values that are finite and possible for the arm.
@@ -189,7 +176,10 @@ class UsableSamples:
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
         """Usable samples [samples]; without motor currents [samples, n], A, those with motion."""
         columns, count = batch.columns, len(batch)
-        names, low, high, optional = self._layout(columns, current)
+        key = current is None, tuple(columns)
+        if key not in self._layouts:
+            self._layouts[key] = self._layout(columns, current)
+        names, low, high, optional = self._layouts[key]
         parts = [batch.time, *(columns[name] for name in names)]
         if current is not None:
             parts.append(current)
@@ -200,34 +190,29 @@ class UsableSamples:
         good = inside.all(axis=1)
         if not good.all():
             good = (inside | (optional & np.isnan(values))).all(axis=1)
-        if batch.has_bus_power:
-            with np.errstate(over="ignore", invalid="ignore"):
-                power = columns["actual_robot_voltage"] * columns["actual_robot_current"]
-            good &= ~(np.abs(power) > self._most_power)
-        return np.asarray(good)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bus = batch.bus_power
+            return good if bus is None else np.asarray(good & ~(np.abs(bus) > self._most_power))
 
     def _layout(
         self, columns: Mapping[str, Array], current: Array | None
     ) -> tuple[list[str], Array, Array, Mask]:
         """Fields to check between time and currents; limits and optional ones of all values."""
-        key = current is None, tuple(columns)
-        if key not in self._layouts:
-            required, optional = ALWAYS, (*OPTIONAL, MOTION[0])
-            if current is None:
-                required, optional = (*ALWAYS, *MOTION), OPTIONAL
-            names = [name for name in (*required, *optional) if name in columns]
-            widths = {"timestamp": 1, **{name: columns[name][:1].size for name in names}}
-            if current is not None:
-                widths["actual_current"] = current.shape[1]
-            low, high = (
-                np.concatenate(
-                    [np.broadcast_to(self._limits[name][end], w) for name, w in widths.items()]
-                )
-                for end in (0, 1)
+        required, optional = ALWAYS, (*OPTIONAL, MOTION[0])
+        if current is None:
+            required, optional = (*ALWAYS, *MOTION), OPTIONAL
+        names = [name for name in (*required, *optional) if name in columns]
+        widths = {"timestamp": 1, **{name: columns[name][:1].size for name in names}}
+        if current is not None:
+            widths["actual_current"] = current.shape[1]
+        low, high = (
+            np.concatenate(
+                [np.broadcast_to(self._limits[name][end], width) for name, width in widths.items()]
             )
-            lacking = np.repeat([name in optional for name in widths], list(widths.values()))
-            self._layouts[key] = names, low, high, lacking
-        return self._layouts[key]
+            for end in (0, 1)
+        )
+        lacking = np.repeat([name in optional for name in widths], list(widths.values()))
+        return names, low, high, lacking
 
 
 # Checks of a recording and a model before energy is computed from them.
