@@ -69,9 +69,8 @@ class EnergyCounters:
     def __init__(
         self, channels: Channels, path: str | Path | None, robot: str | None = None
     ) -> None:
-        self.channels = channels
+        self.channels, self._robot = channels, robot
         self.note: str | None = None
-        self._robot = robot
         self._files: tuple[StateFile, ...] = ()
         """The state and the journal."""
         self._last_problem: str | None = None
@@ -111,9 +110,9 @@ class EnergyCounters:
             ) from error
         if known is None:
             return None
-        number, numbers = (entry := journal.values.get(JOURNAL, b""))[:8], entry[8:]
-        if known.number is not None and number == known.number.to_bytes(8, "little"):
-            known = known.later(numbers)
+        entry = journal.values.get(JOURNAL, b"")
+        if known.number is not None and entry[:8] == known.number.to_bytes(8, "little"):
+            known = known.later(entry[8:])
         return known.converted(self.channels)
 
     def _kept(self, key: str) -> Counters | None:
@@ -123,23 +122,21 @@ class EnergyCounters:
 
     def _of_this_arm(self, counters: Counters) -> Counters:
         """These counters; raises InputError, which names both, if they are of another robot."""
-        problem = None
-        counted = {name.partition("/")[0] for name in counters.names if "/" in name}
         if None not in (counters.robot, self._robot) and counters.robot != self._robot:
             problem = f"counts the energy of a {counters.robot}, not a {self._robot}"
-        elif counted - {"total"} != set(self.channels.joints):
+        elif {n.partition("/")[0] for n in counters.names if "/" in n} - {"total"} != set(
+            self.channels.joints
+        ):
             problem = "counts the energy of other joints"
-        if problem is not None:
-            path = self._files[0].path
-            raise InputError(path, problem, "choose another state_file for this arm")
-        return counters
+        else:
+            return counters
+        raise InputError(self._files[0].path, problem, "choose another state_file for this arm")
 
     def _new(self, serial: str | None, reason: str) -> Counters:
         """Counters at zero."""
-        zero, now, names = MeterReading.zero(len(self.channels)), utc_now(), self.channels.names
-        number, highest = secrets.randbelow(LARGEST_NUMBER), zero.net
-        known = (None, serial, self._robot, highest, number)
-        return Counters(zero, zero, zero, now, reason, names, *known)
+        zero, number = MeterReading.zero(len(self.channels)), secrets.randbelow(LARGEST_NUMBER)
+        state = (zero, zero, zero, utc_now(), reason, self.channels.names, None)
+        return Counters(*state, serial, self._robot, zero.net, number)
 
     def _begin(self, counters: Counters, restarts: int = 0) -> None:
         """Continue counters."""
@@ -158,8 +155,7 @@ class EnergyCounters:
     @property
     def problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are."""
-        problems = [file.problem for file in self._files if file.problem is not None]
-        return problems[0] if problems else self._last_problem
+        return next((file.problem for file in self._files if file.problem), self._last_problem)
 
     def bind(self, serial: str) -> bool:
         """Count for the arm with this serial number; returns whether the counters are others now.
@@ -167,9 +163,7 @@ class EnergyCounters:
         Counters of an unknown arm become its own. Those of another arm are kept in the state file,
         and those of this arm continue, or begin at zero.
         """
-        if serial == self.stated.serial:
-            return False
-        if self.stated.serial is None:
+        if self.stated.serial in (None, serial):
             self.stated = replace(self.stated, serial=serial)
             return False
         reason = f"arm {serial} instead of {self.stated.serial}"
@@ -581,36 +575,32 @@ class StateFile:
 
         A disk that has just failed is left alone for CHECK_PERIOD: what failed may take long.
         """
-        if self._connection is None and time.monotonic() < self._check_due:
+        now = time.monotonic()
+        if self._connection is None and now < self._check_due:
             return
         try:
             with self._mutex:
-                self._save()
-        except (OSError, ValueError) as error:
+                if self._connection is None or now >= self._check_due:
+                    self._check_due = now + CHECK_PERIOD
+                    try:
+                        in_place = self._connection and self.path.stat().st_ino == self._inode
+                    except OSError:
+                        in_place = False
+                    if not in_place:
+                        self.open()
+                assert self._connection is not None
+                changed = [(key, self.values[key]) for key in list(self._unsaved)]
+                self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed)
+                for key, value in changed:
+                    if self.values[key] is value:  # not put again meanwhile
+                        self._unsaved.pop(key, None)
+                self.problem = None
+        except (sqlite3.Error, OSError, ValueError) as failure:
+            error = _of_disk(failure)
+            if isinstance(failure, sqlite3.Error):
+                self.close()
             reason = error.strerror if isinstance(error, OSError) else None
             self.problem = f"{self.path}: cannot be written ({reason or error})"
-        else:
-            self.problem = None
-
-    def _save(self) -> None:
-        if time.monotonic() >= self._check_due or self._connection is None:
-            self._check_due = time.monotonic() + CHECK_PERIOD
-            try:
-                in_place = self._connection and self.path.stat().st_ino == self._inode
-            except OSError:
-                in_place = False
-            if not in_place:
-                self.open()
-        assert self._connection is not None
-        changed = {key: self.values[key] for key in list(self._unsaved)}
-        try:
-            self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed.items())
-        except sqlite3.Error as error:
-            self.close()
-            raise _of_disk(error) from error
-        for key, value in changed.items():
-            if self.values[key] is value:  # not put again meanwhile
-                self._unsaved.pop(key, None)
 
     def close(self) -> None:
         """Release the lock."""
@@ -620,8 +610,10 @@ class StateFile:
                 connection.close()
 
 
-def _of_disk(error: sqlite3.Error) -> Exception:
+def _of_disk(error: Exception) -> Exception:
     """An error of SQLite as one of the file system, or a ValueError for a damaged file."""
+    if not isinstance(error, sqlite3.Error):
+        return error
     text = str(error)
     known = {"locked": errno.EAGAIN, "full": errno.ENOSPC, "readonly": errno.EROFS}
     number = next((number for part, number in known.items() if part in text), None)
