@@ -9,7 +9,6 @@ Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -31,12 +30,12 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drives import JointArrays
+from ur_energy_model.model.drives import Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.sessions import SessionFriction, with_session_errors
+from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, changes
@@ -60,11 +59,11 @@ def channels_of(model: EnergyModel, *, motion: bool = False) -> Channels:
 
     The total has one error more than the powers of the model: the standby of the session.
     """
-    n, k = model.dof, len(with_session_errors(model.bus.errors, model.session, model.dof))
-    errors = k, k + 1
-    if motion:
-        powers = model.from_link_torque(*np.zeros((3, 1, n)))
-        errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
+    still = np.zeros((1, model.dof))
+    powers = (
+        model.from_link_torque(still, still, still) if motion else model.joint_power(still, still)
+    )
+    errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
     return Channels([joint.name for joint in model.joints], errors)
 
 
@@ -87,35 +86,34 @@ class MeasuredPowers:
     """
 
     def __init__(self, model: EnergyModel, channels: Channels) -> None:
-        self._joints, bus, n = JointArrays.from_joints(model.joints), model.bus, model.dof
-        self._delay, self._inductive = model.current_delay, bool(bus.inductance.any())
+        self._drives = drives = Drives(model.joints, model.bus, model.session)
+        self._delay, self._inductive = model.current_delay, bool(model.bus.inductance.any())
         self._last: tuple[Array, Array] | None = None
         """Speeds and currents of the last sample."""
-        errors = with_session_errors(bus.errors, model.session, n)
-        change = replace(bus, errors=errors).split_errors(n)
-        matrix, each, whole = np.zeros((6, n, len(channels))), np.arange(n), np.arange(len(errors))
+        each, whole = np.arange(model.dof), np.arange(len(drives.standby_errors))
+        matrix = np.zeros((6, model.dof, len(channels)))
         square, product, amperes, friction, inductive, shift = matrix
         electrical, mechanical, copper, lost = (
             each + channels.per_joint[name].start for name in QUANTITIES
         )
         driver, total = channels.arm["driver"], channels.arm["total"]
-        square[each, copper] = square[each, electrical] = self._joints.winding_resistance
-        product[each, electrical] = shift[each, electrical] = self._joints.back_emf_constant
-        product[each, mechanical] = shift[each, mechanical] = self._joints.torque_constant
+        square[each, copper] = square[each, electrical] = drives.winding_resistance
+        product[each, electrical] = shift[each, electrical] = drives.back_emf_constant
+        product[each, mechanical] = shift[each, mechanical] = drives.torque_constant
         friction[each, lost] = 1.0
-        amperes[:, driver], inductive[:, driver] = bus.driver, bus.inductance
+        amperes[:, driver], inductive[:, driver] = model.bus.driver, model.bus.inductance
         matrix[:, :, total] = matrix[:, :, electrical].sum(axis=2) + matrix[:, :, driver]
         own = channels.sensitivity + channels.errors[0] * each[:, None] + whole
         shared = len(channels) - channels.errors[1] + whole
-        square[each[:, None], own] = square[:, shared] = change.resistance.T
-        product[each[:, None], own] = product[:, shared] = change.back_emf.T
-        amperes[:, shared] = change.driver.T
+        square[each[:, None], own] = square[:, shared] = drives.resistance_errors.T
+        product[each[:, None], own] = product[:, shared] = drives.back_emf_errors.T
+        amperes[:, shared] = drives.driver_errors.T
         used = [0, 1, 2, 3, *[4] * self._inductive, *[5] * bool(self._delay)]
         rows = matrix[used].reshape(-1, len(channels))
         self.powers, self.sensitivities = np.split(rows, [channels.sensitivity], axis=1)
         self.demand = self.powers[:, total]
         self.constant = np.zeros(self.sensitivities.shape[1])
-        self.constant[shared - channels.sensitivity], self.constant[-1] = change.standby, 1.0
+        self.constant[shared - channels.sensitivity], self.constant[-1] = drives.standby_errors, 1.0
 
     def __call__(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
@@ -125,15 +123,15 @@ class MeasuredPowers:
         Bridged steps [samples], s; speeds and motor currents as recorded [samples, n], rad/s, A;
         temperatures [n] or [samples, n], degC.
         """
-        joints, motor = self._joints, self._joints.gear_ratio * qd
+        drives, motor = self._drives, self._drives.gear_ratio * qd
         motor_before, current_before = self._last or (motor[:1], current[:1])
         self._last = motor[-1:], current[-1:]
         if self._delay:
             shift = -self._delay * rate_of_change(steps, motor, motor_before)
-            qd = qd + shift / joints.gear_ratio
-        torque = joints.torque_constant * current
-        friction = joints.friction.torque_within(qd, torque, temperature)
-        lost = joints.gear_ratio * qd * friction
+            qd = qd + shift / drives.gear_ratio
+        torque = drives.torque_constant * current
+        friction = drives.friction.torque_within(qd, torque, temperature)
+        lost = drives.gear_ratio * qd * friction
         products = [current * current, motor * current, np.abs(current), lost]
         if self._inductive:
             products.append(current * rate_of_change(steps, current, current_before))

@@ -372,7 +372,8 @@ class SessionModel:
         if impossible_rows(used, self._limits)[0].any():
             return
         temperature = samples.columns.get("joint_temperatures")
-        self._anchor.observe(self._dynamics(), time, *used.values(), temperature)
+        q, qd, qdd, current = used.values()
+        self._anchor.observe(self._dynamics(), time, q, qd, qdd, current, temperature)
         self._seconds += samples.duration
         self._anchored = self._anchor.session()
         if self._anchor.done or self._seconds >= MOST_SECONDS:

@@ -192,7 +192,8 @@ class UsableSamples:
             good = (inside | (optional & np.isnan(values))).all(axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             bus = batch.bus_power
-            return good if bus is None else np.asarray(good & ~(np.abs(bus) > self._most_power))
+            possible = True if bus is None else ~(np.abs(bus) > self._most_power)
+            return np.asarray(good & possible)
 
     def _layout(
         self, columns: Mapping[str, Array], current: Array | None

@@ -200,7 +200,7 @@ class DrivePowers:
         copper_loss: [W].
         friction_loss: friction's part of the mechanical power [W].
         electrical_power: of the motors [W].
-        driver_power, standby_power: whole arm [samples], W; EcBot's inductive term is the drivers'.
+        driver_power, standby_power: whole arm [samples], W.
         demand: of the whole arm, negative while it regenerates [samples], W.
         total_power: at the supply, which takes no power back [samples], W; `SupplyStore` models
             what the bus capacitance stores of it.
@@ -259,7 +259,8 @@ class Drives:
     Constants are arrays [n]; units and sides as in `JointModel`. Independent errors of the bus
     model (BusModel.errors) are followed by two of the session: of its standby power, and of the
     friction that all joints have in common, which changes the currents only. Standby power
-    measured in the session no longer depends on the identification's errors.
+    measured in the session no longer depends on the identification's errors. `standby_errors` [k],
+    `resistance_errors`, `back_emf_errors` and `driver_errors` [k, n] are these by parameter.
     """
 
     def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
@@ -276,8 +277,8 @@ class Drives:
         if session.still_seconds > 0:
             errors[:, 0] = 0.0
         errors[-2, 0] = session.standby_std
-        self._standby_errors = errors[:, 0]
-        self._resistance_errors, self._back_emf_errors, self._driver_errors = np.split(
+        self.standby_errors = errors[:, 0]
+        self.resistance_errors, self.back_emf_errors, self.driver_errors = np.split(
             errors[:, 1:], 3, axis=1
         )
 
@@ -296,9 +297,9 @@ class Drives:
         anchored = session.moving_seconds > 0
         relative = session.friction_std / session.friction_scale
         common = 0.0 if anchored else COMMON_FRICTION
-        constant_errors, back_emf = np.zeros_like(self._back_emf_errors), self.back_emf_constant
+        constant_errors, back_emf = np.zeros_like(self.back_emf_errors), self.back_emf_constant
         if self.bus.source == "prior":
-            np.divide(self._back_emf_errors, back_emf, out=constant_errors, where=back_emf > 0)
+            np.divide(self.back_emf_errors, back_emf, out=constant_errors, where=back_emf > 0)
         for j, (joint, errors) in enumerate(zip(self._joints, constant_errors.T, strict=True)):
             covariance, root = joint.current_covariance, joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
@@ -364,8 +365,6 @@ class Drives:
         *,
         std: bool,
         errors: CurrentErrors | None = None,
-        standby: float | None = None,
-        current_rate: Array | None = None,
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
@@ -377,9 +376,7 @@ class Drives:
         copper = self.winding_resistance * current**2
         electrical = copper + self.back_emf_constant * motor_speed * current
         driver = np.abs(current) @ bus.driver
-        idle = np.full(len(qd), bus.standby if standby is None else standby)
-        if current_rate is not None:
-            driver = driver + (current * current_rate) @ bus.inductance
+        idle = np.full(len(qd), bus.standby)
         demand = idle + electrical.sum(axis=1) + driver
         sensitivity, of_total = np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0))
         if std:
@@ -405,8 +402,8 @@ class Drives:
     ) -> tuple[Array, Array]:
         """Sensitivities of the electrical powers [samples, n, k] and of the total [samples, K]."""
         square, product = current**2, motor_speed * current
-        shared = square[..., None] * self._resistance_errors.T
-        shared += product[..., None] * self._back_emf_errors.T
+        shared = square[..., None] * self.resistance_errors.T
+        shared += product[..., None] * self.back_emf_errors.T
         own: list[Array] = []
         if errors is not None:
             slope = 2 * self.winding_resistance * current + self.back_emf_constant * motor_speed
@@ -417,5 +414,5 @@ class Drives:
         for j, part in enumerate(own):
             each[:, j, : part.shape[1]] = part
         each[:, :, most_own:] = shared
-        total = shared.sum(axis=1) + np.abs(current) @ self._driver_errors.T + self._standby_errors
+        total = shared.sum(axis=1) + np.abs(current) @ self.driver_errors.T + self.standby_errors
         return each, np.concatenate([*own, total], axis=1)

@@ -163,7 +163,7 @@ class EnergyModel:
         bus: power model of the whole arm.
         fit, validation: metrics of the fitted and of the held-out recordings, as METRICS mappings.
         provenance: recordings, package version and date that the model was made with.
-        current_delay: of recorded currents behind recorded speeds [s] (`SpeedAlignment`).
+        current_delay: of recorded currents behind recorded speeds [s] (`MeasuredPowers`).
         link_tensors: identified inertia tensors; None uses those of the robot file.
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
@@ -323,22 +323,17 @@ class EnergyModel:
         current: Array,
         *,
         temperature: Array | None = None,
-        standby: float | None = None,
-        current_rate: Array | None = None,
         std: bool = True,
     ) -> DrivePowers:
         """Powers from measured motor currents [samples, n], A, without rigid-body dynamics.
 
-        Velocities [samples, n], rad/s, are at the instants of the currents (`SpeedAlignment` with
-        the model's current_delay). `standby` replaces the model's [W]; only EcBot's inductive term
-        needs the rate dI/dt [samples, n], A/s. The rest as for `predict`.
+        Velocities [samples, n], rad/s, are at the instants of the currents; EcBot's inductive term
+        is left out (`MeasuredPowers` has both). The rest as for `predict`.
         """
         drives = self._drives
         torque = current * drives.torque_constant
         friction = drives.friction.torque_within(qd, torque, temperature)
-        return drives.powers(
-            current, qd, friction, std=std, standby=standby, current_rate=current_rate
-        )
+        return drives.powers(current, qd, friction, std=std)
 
     @property
     def presliding(self) -> Array:
