@@ -163,7 +163,7 @@ def test_cycles_cost_and_co2(model: EnergyModel, monday: Path) -> None:
     kwh = shift.energy / 3.6e6 / 0.8
     table = shift_table(shift, Tariff(price=0.5, currency="EUR", co2=0.4, supply_efficiency=0.8))
     assert table.rows[-1][-2:] == pytest.approx((0.5 * kwh, 400 * kwh))
-    assert table.columns[-2:] == ("cost [EUR]", "CO2 [g]")
+    assert table.columns[-2:] == ["cost [EUR]", "CO2 [g]"]
     assert len(shift_table(shift, Tariff()).columns) == 5
     for share in (0.0, -1.0, 1.2, float("nan")):
         with pytest.raises(InputError, match="supply-efficiency"):

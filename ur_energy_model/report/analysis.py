@@ -34,52 +34,38 @@ from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concaten
 from ur_energy_model.typing import Array, Mask
 
 Breaks = NDArray[np.int_]
-CHUNK = 20_000
-"""Samples processed at a time, which bounds the memory of the sensitivities."""
-DRAWN_SECONDS = 1200.0
-"""Longest part of a recording that figures over time show [s]."""
+CHUNK = 20_000  # samples processed at a time, which bounds the memory of the sensitivities
+DRAWN_SECONDS = 1200.0  # longest part of a recording that figures over time show [s]
 FOCUS_SECONDS = 30.0
 """Length of the part that the page shows first if a recording is three times as long [s]."""
-PATH_POINTS = 2000
-"""Approximate number of points of the flange's path."""
+PATH_POINTS = 2000  # approximate number of points of the flange's path
 
 
 @dataclass(frozen=True)
 class Powers:
-    """Powers [W] of n samples, and energies [J], of one recording; half widths of 95 % intervals.
+    """Powers [W] of n samples and energies [J] of a recording; half widths of 95 % intervals."""
 
-    Attributes:
-        time, breaks: since the first sample [n], s; indices of samples after a gap.
-        electrical, mechanical, electrical_half_width: of the motors [n, joints].
-        driver, standby, total, total_half_width: whole arm [n].
-        bus: measured voltage times current [n]; None if not recorded.
-        energy: integral of each joint's electrical power since the start [n, joints].
-        total_energy, bus_energy: the same for the arm [n].
-        electrical_energy, mechanical_energy, energy_half_width: [joints].
-        duration: time that energy was integrated over, without gaps [s].
-    """
-
-    time: Array
-    breaks: Breaks
-    electrical: Array
+    time: Array  # since the first sample [n], s
+    breaks: Breaks  # indices of samples after a gap
+    electrical: Array  # of the motors [n, joints], as the next two
     mechanical: Array
     electrical_half_width: Array
-    driver: Array
+    driver: Array  # whole arm [n], as those up to the bus
     standby: Array
     total: Array
     total_half_width: Array
-    bus: Array | None
-    energy: Array
-    total_energy: Array
+    bus: Array | None  # measured voltage times current; None if not recorded
+    energy: Array  # integral of each joint's electrical power since the start [n, joints]
+    total_energy: Array  # the same for the arm [n], and for the bus
     bus_energy: Array | None
-    electrical_energy: Array
+    electrical_energy: Array  # of the whole recording [joints]
     mechanical_energy: Array
     driver_energy: float
     standby_energy: float
     regeneration_energy: float
-    energy_half_width: Array
+    energy_half_width: Array  # of electrical_energy [joints]
     total_energy_half_width: float
-    duration: float
+    duration: float  # time that energy was integrated over, without gaps [s]
 
 
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
@@ -94,8 +80,7 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     n, (each, _) = len(channels.joints), channels.errors
     electrical, mechanical = joint["electrical_power"], joint["mechanical_power"]
     shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
-    meter = EnergyMeter(len(channels))
-    pieces = []
+    meter, pieces = EnergyMeter(len(channels)), []
     for start in range(0, len(telemetry), CHUNK):
         table = calculator(telemetry.cut(slice(start, start + CHUNK)))
         if table is None:
@@ -110,12 +95,9 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
             (table.samples.time, steps, columns, np.column_stack(spread), np.column_stack(energy))
         )
     if not pieces:
-        raise RecordingError(
-            telemetry.info.source, "contains no sample with finite values", "record again"
-        )
-    time, steps, power, std, energies = (
-        np.concatenate(parts) for parts in zip(*pieces, strict=True)
-    )
+        source = telemetry.info.source
+        raise RecordingError(source, "contains no sample with finite values", "record again")
+    time, steps, power, std, energies = map(np.concatenate, zip(*pieces, strict=True))
     net, bus = meter.reading.net, telemetry.bus_power
     joint_std, total_std = channels.deviations(net)
     measured = bus is not None and bool(np.isfinite(bus).all())
@@ -151,67 +133,51 @@ def gap_indices(time: Array) -> Breaks:
 
 @dataclass(frozen=True)
 class TorqueComparison:
-    """The controller's and the model's torque [m, joints]; joint side, N m.
+    """The controller's and the model's torque [m, joints]; joint side, N m."""
 
-    `recorded` is target_moment, `modelled` that of links, payload and motor inertia; `time` [m] is
-    since the first sample of the recording, `breaks` are samples after a gap.
-    """
-
-    time: Array
-    breaks: Breaks
-    recorded: Array
-    modelled: Array
+    time: Array  # since the first sample of the recording [m], s
+    breaks: Breaks  # indices of samples after a gap
+    recorded: Array  # target_moment
+    modelled: Array  # of links, payload and motor inertia
 
 
 @dataclass(frozen=True)
 class CurrentComparison:
     """Measured currents and those that the model predicts from the motion alone, A, and friction.
 
-    All but `time` and `breaks`, as of `TorqueComparison`, are [m, joints]: the filtered motion; the
-    torque of the measured current minus that of links, payload and motor inertia, and the friction
-    law's, N m, joint side; whether the joint moves; degC, NaN where not recorded. `cutoff` is that
-    of the low-pass filter [Hz].
+    All but `time` and `breaks`, as of `TorqueComparison`, are [m, joints]; torques are joint side,
+    N m.
     """
 
     time: Array
     breaks: Breaks
-    q: Array
+    q: Array  # the filtered motion, rad, rad/s, rad/s2
     qd: Array
     qdd: Array
     measured: Array
     modelled: Array
-    friction_measured: Array
+    friction_measured: Array  # of the measured current, minus links, payload and motor inertia
     friction_modelled: Array
     moving: Mask
-    temperature: Array
-    cutoff: float
+    temperature: Array  # degC, NaN where not recorded
+    cutoff: float  # of the low-pass filter [Hz]
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """One recording compared with the model.
-
-    Attributes:
-        label, info: short name and origin of the recording.
-        motion: relation to the recordings that the model was fitted to.
-        flange: path of the flange in the base frame, at some samples of `current` [k, 3], m.
-        flange_time: of these samples [k], s.
-        flange_speed: of the flange, the tool centre point of a controller without tool [k], m/s.
-        torque: None if target_moment was not recorded.
-        cut: whether the recording is longer than what is shown.
-    """
+    """One recording compared with the model."""
 
     label: str
-    motion: Motion
+    motion: Motion  # relation to the recordings that the model was fitted to
     info: RecordingInfo
     joint_names: tuple[str, ...]
-    flange: Array
-    flange_time: Array
-    flange_speed: Array
-    torque: TorqueComparison | None
+    flange: Array  # its path in the base frame, at some samples of `current` [k, 3], m
+    flange_time: Array  # of these samples [k], s
+    flange_speed: Array  # that of the tool centre point of a controller without tool [k], m/s
+    torque: TorqueComparison | None  # None if target_moment was not recorded
     current: CurrentComparison
     powers: Powers
-    cut: bool
+    cut: bool  # whether the recording is longer than what is shown
 
     @property
     def focus(self) -> tuple[float, float] | None:
@@ -258,7 +224,7 @@ def analyse(
 
     def joined(rows: list[Any]) -> Any:
         """Time since the start, gaps, and the other columns of all rows, as far as shown."""
-        time, *columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+        time, *columns = map(np.concatenate, zip(*rows, strict=True))
         shown = time - start <= seconds
         time = time[shown] - start
         return time, gap_indices(time), *(column[shown] for column in columns)
@@ -266,11 +232,8 @@ def analyse(
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
         anchored = model.in_session(anchored_friction(model, recording, setups))
-        parts = [
-            part
-            for part in compare(anchored, recording, setups)
-            if part.motion.time[0] < start + seconds
-        ]
+        compared = compare(anchored, recording, setups)
+        parts = [part for part in compared if part.motion.time[0] < start + seconds]
         if not parts:
             raise RecordingError(
                 bag,

@@ -43,7 +43,7 @@ class Panel:
     """
 
     title: str
-    lines: tuple[Line, ...]
+    lines: Sequence[Line]
     joint: int | None = None
     note: str = ""
     y_label: str = ""
@@ -60,29 +60,19 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class LineChart(Chart):
-    """Panels of curves in reading order, with a common x axis; labels have units.
-
-    Attributes:
-        columns: panels side by side on a wide page.
-        equal: one scale for x and y (paths in space).
-        log_y: logarithmic y axis.
-        common_y: one y range for all panels.
-        group: charts of one group zoom together; "" for a chart that does not zoom.
-        from_zero: y axes begin at 0 at the latest.
-        dates: x is in days since 1970, and shown as dates.
-        focus: part of the x axis that the page shows first, and in detail; None for all of it.
-    """
+    """Panels of curves in reading order, with a common x axis; labels have units."""
 
     x_label: str
     y_label: str = ""
-    panels: tuple[Panel, ...]
-    columns: int = 3
-    equal: bool = False
-    log_y: bool = False
-    common_y: bool = False
-    group: str = ""
-    from_zero: bool = False
-    dates: bool = False
+    panels: Sequence[Panel]
+    columns: int = 3  # at most this many panels side by side on a wide page
+    equal: bool = False  # one scale for x and y (paths in space)
+    log_y: bool = False  # logarithmic y axis
+    common_y: bool = False  # one y range for all panels
+    group: str = ""  # charts of one group zoom together; "" for a chart that does not zoom
+    from_zero: bool = False  # y axes begin at 0 at the latest
+    dates: bool = False  # x is in days since 1970, and shown as dates
+    # part of the x axis that the page shows first, and in detail; None for all of it
     focus: tuple[float, float] | None = None
 
 
@@ -105,9 +95,9 @@ class BarChart(Chart):
     """Bars side by side, or stacked, by category; `joints` are their indices, None for others."""
 
     y_label: str
-    categories: tuple[str, ...]
-    bars: tuple[Bars, ...]
-    joints: tuple[int | None, ...] = ()
+    categories: Sequence[str]
+    bars: Sequence[Bars]
+    joints: Sequence[int | None] = ()
     stacked: bool = False
 
 
@@ -123,8 +113,8 @@ class BoxChart(Chart):
     """
 
     y_label: str
-    categories: tuple[str, ...]
-    series: tuple[str, ...]
+    categories: Sequence[str]
+    series: Sequence[str]
     boxes: Array
 
 
@@ -135,8 +125,8 @@ class IntervalChart(Chart):
     `panels` are title, unit, and rows of joint, value, half width and prior value (or NaN).
     """
 
-    categories: tuple[str, ...]
-    panels: tuple[tuple[str, str, Array], ...]
+    categories: Sequence[str]
+    panels: Sequence[tuple[str, str, Array]]
 
 
 @dataclass(frozen=True)
@@ -148,10 +138,10 @@ class HeatPanel:
     """
 
     title: str
-    rows: tuple[str, ...]
-    cells: tuple[tuple[str, ...], ...]
+    rows: Sequence[str]
+    cells: Sequence[Sequence[str]]
     values: Array
-    ticks: tuple[tuple[int, str], ...]
+    ticks: Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +149,7 @@ class HeatMap(Chart):
     """Grids of cells, one below the other; the stronger the colour, the larger the value."""
 
     value_label: str
-    panels: tuple[HeatPanel, ...]
+    panels: Sequence[HeatPanel]
 
     @property
     def largest(self) -> float:
@@ -179,14 +169,9 @@ class Timeline:
     breaks: NDArray[np.int_]
 
     def curve(
-        self,
-        label: str,
-        values: Array,
-        role: Role = "model",
-        joint: int | None = None,
-        half_width: Array | None = None,
-        base: Array | None = None,
-    ) -> Line:
+        self, label: str, values: Array, role: Role = "model", joint: int | None = None,
+        half_width: Array | None = None, base: Array | None = None
+    ) -> Line:  # fmt: skip
         """A curve of values [n] that is not drawn across gaps; arguments as in `Line`."""
 
         def broken(of: Array | None) -> Array | None:
@@ -217,18 +202,25 @@ class Timeline:
         return lines
 
 
-# Decimation of curves that keeps the extremes of every bucket of samples.
-
-
-def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
+def decimate(
+    x: Array, y: Array, buckets: int, focus: tuple[float, float] | None = None
+) -> tuple[Array, Array]:
     """The smallest and the largest sample of each bucket, and its first hole (NaN), in order.
 
     Ascending x [n] and y [n] become at most 3 * buckets samples, the first and the last among them;
-    up to 2 * buckets samples stay as they are.
+    up to 2 * buckets samples stay as they are. Two thirds of the buckets are for the focus, a part
+    of the x axis, if any.
     """
     n = len(x)
     if n <= 2 * buckets or n == 0:
         return x, y
+    if focus is not None:
+        start, stop = np.searchsorted(x, focus)
+        pieces = []
+        for k, part in enumerate((slice(0, start), slice(start, stop), slice(stop, None))):
+            share = 2 / 3 if k == 1 else len(x[part]) / max(1, n - (stop - start)) / 3
+            pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
+        return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
     edges = np.linspace(0, n, buckets + 1).astype(int)
     hole = np.isnan(y)
     keep: list[Iterable[int]] = [[0, n - 1]]
@@ -242,18 +234,3 @@ def decimate(x: Array, y: Array, buckets: int) -> tuple[Array, Array]:
         keep.append(places[first])
     kept = np.unique(np.concatenate([np.asarray(each) for each in keep]))
     return x[kept], y[kept]
-
-
-def decimate_with_focus(
-    x: Array, y: Array, buckets: int, focus: tuple[float, float] | None
-) -> tuple[Array, Array]:
-    """Like `decimate`, with two thirds of the buckets for a part of the x axis, if any."""
-    if focus is None or len(x) <= 2 * buckets:
-        return decimate(x, y, buckets)
-    start, stop = np.searchsorted(x, focus)
-    outside = max(1, len(x) - (stop - start))
-    pieces = []
-    for k, part in enumerate((slice(0, start), slice(start, stop), slice(stop, None))):
-        share = 2 / 3 if k == 1 else len(x[part]) / outside / 3
-        pieces.append(decimate(x[part], y[part], max(1, round(buckets * share))))
-    return np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])

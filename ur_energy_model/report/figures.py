@@ -23,31 +23,19 @@ from matplotlib.ticker import MaxNLocator
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import analyse
-from ur_energy_model.report.chart import (
-    BarChart,
-    BoxChart,
-    Chart,
-    Line,
-    LineChart,
-    Panel,
-    decimate,
-)
+from ur_energy_model.report.chart import BarChart, BoxChart, Chart, Line, LineChart, Panel, decimate
 from ur_energy_model.report.palette import THEMES, Theme, ThemeName
 from ur_energy_model.report.recording_charts import recording_charts
 
 _DPI = 160
-WIDTH = 10.0
-"""Width of a figure [inch]."""
+WIDTH = 10.0  # width of a figure [inch]
 BESIDE_TITLE = 3
 """Most legend entries beside the title; longer legends are placed below the caption."""
-LEGEND_LINE = 140
-"""Characters of a line of such a legend."""
-CATEGORY_LINE = 120
-"""Characters of category names for which a figure has room."""
+LEGEND_LINE = 140  # characters of a line of such a legend
+CATEGORY_LINE = 120  # characters of category names for which a figure has room
 FEW = 3
 """Clouds of at most this many points are drawn as marks."""
-BUCKETS = 1200
-"""Buckets of samples per curve: more than a figure has pixels."""
+BUCKETS = 1200  # buckets of samples per curve: more than a figure has pixels
 
 
 def save_figures(
@@ -194,7 +182,7 @@ def _categories(axes: Axes, names: Sequence[str], y_label: str) -> None:
 def box_figure(chart: BoxChart, theme: Theme) -> Figure:
     """Box plots by joint."""
     count = len(chart.series)
-    shades = [0.85 if s == 0 else 0.35 for s in range(count)]
+    shades = [0.85, *[0.35] * (count - 1)]
     handles = [
         Patch(facecolor=theme.ink, alpha=shade, label=name)
         for shade, name in zip(shades, chart.series, strict=True)
@@ -218,40 +206,35 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
 
 def bar_figure(chart: BarChart, theme: Theme) -> Figure:
     """Bars by category, side by side; values at the first ones."""
-    looks: dict[str, dict[str, Any]] = {
-        "aside": {"facecolor": theme.ink, "alpha": 0.35},
-        "truth": {"facecolor": "none", "edgecolor": theme.ink},
-        "measured": {"facecolor": theme.muted},
-        "model": {"facecolor": theme.ink},
-    }
+
+    def look(role: str, colours: Any) -> dict[str, Any]:
+        return {
+            "aside": {"color": colours, "alpha": 0.4},
+            "truth": {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1},
+            "measured": {"color": theme.muted},
+            "model": {"color": colours},
+        }[role]
+
     count = len(chart.bars)
-    handles = [Patch(label=b.label, **looks[b.role]) for b in chart.bars if count > 1]
+    handles = []
+    for bars in chart.bars if count > 1 else ():
+        style = look(bars.role, theme.ink)
+        handles.append(Patch(label=bars.label, facecolor=style.pop("color"), **style))
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
     width, places = 0.76 / count, np.arange(len(chart.categories), dtype=float)
     colours = [theme.joint(joint) for joint in (chart.joints or [None] * len(places))]
-    options: dict[str, dict[str, Any]] = {
-        "aside": {"color": colours, "alpha": 0.4},
-        "truth": {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1},
-        "measured": {"color": theme.muted},
-        "model": {"color": colours},
-    }
     for s, bars in enumerate(chart.bars):
         x = places + (s - (count - 1) / 2) * width
-        axes.bar(x, bars.values, width * 0.92, **options[bars.role])
+        axes.bar(x, bars.values, width * 0.92, **look(bars.role, colours))
         if bars.half_width is not None:
             marks: dict[str, Any] = {"ecolor": theme.ink, "elinewidth": 1.0, "capsize": 2.5}
             axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
         for place, value in zip(x, bars.values, strict=True) if s == 0 else ():
             if np.isfinite(value):
-                axes.annotate(
-                    f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}",
-                    (place, max(value, 0.0)),
-                    xytext=(0, 6),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=8,
-                    color=theme.ink,
-                )
+                text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+                at: dict[str, Any] = {"xytext": (0, 6), "textcoords": "offset points"}
+                at |= {"ha": "center", "fontsize": 8, "color": theme.ink}
+                axes.annotate(text, (place, max(value, 0.0)), **at)
     axes.axhline(0, color=theme.muted, linewidth=0.7)
     axes.margins(y=0.12)
     _categories(axes, chart.categories, chart.y_label)
@@ -266,49 +249,48 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     handles = _handles(chart.panels, theme)
     shared = {"sharex": not chart.equal, "sharey": chart.common_y}
     figure, places = _sheet(chart, -(-count // columns), columns, height, handles, **shared)
-    for panel, axes in zip(chart.panels, places, strict=False):
-        _panel(axes, panel, chart, theme)
     for axes in places[count:]:
         axes.set_axis_off()
-    for index, axes in enumerate(places[:count]):
-        label = chart.panels[index].y_label or (chart.y_label if index % columns == 0 else "")
-        axes.set_ylabel(label)
-        if index >= count - columns and not chart.equal:
+    for index, (panel, axes) in enumerate(zip(chart.panels, places, strict=False)):
+        for line in panel.lines:
+            _curve(axes, line, theme, exact=chart.equal)
+        if panel.title:
+            axes.set_title(panel.title, color=theme.ink)
+        if panel.note:
+            small: dict[str, Any] = {"fontsize": 8, "fontweight": "normal", "color": theme.muted}
+            axes.set_title(panel.note, loc="right", **small)
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        low, high = axes.get_ylim()
+        if low < 0 < high:
+            axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+        axes.set_ylabel(panel.y_label or (chart.y_label if index % columns == 0 else ""))
+        if chart.equal:
+            axes.set_aspect("equal", adjustable="datalim")
+        elif index >= count - columns:
             axes.set_xlabel(chart.x_label)
             axes.tick_params(labelbottom=True)
     return figure
 
 
-def _panel(axes: Axes, panel: Panel, chart: LineChart, theme: Theme) -> None:
-    for line in panel.lines:
-        colour, options = _stroke(line, theme)
-        if line.points:
-            few = len(line.x) <= FEW
-            alpha = 0.45 if line.role == "measured" and not few else 0.9
-            look: dict[str, Any] = {"color": colour, "alpha": alpha, "markeredgewidth": 0}
-            size = 14.0 if few else 2.2
-            axes.plot(line.x, line.y, ".", markersize=size, rasterized=True, **look)
-            continue
-        x, y = (line.x, line.y) if chart.equal else decimate(line.x, line.y, BUCKETS)
-        if line.base is not None:
-            base = np.interp(x, line.x, np.nan_to_num(line.base))
-            axes.fill_between(x, base, y, color=colour, linewidth=0, alpha=_fill_alpha(line))
-            continue
-        axes.plot(x, y, color=colour, **options)
-        if line.half_width is not None:
-            _, half = decimate(line.x, line.half_width, BUCKETS)
-            if len(half) == len(y):
-                axes.fill_between(x, y - half, y + half, color=colour, alpha=0.18, linewidth=0)
-    if panel.title:
-        axes.set_title(panel.title, color=theme.ink)
-    if panel.note:
-        axes.set_title(panel.note, loc="right", fontsize=8, fontweight="normal", color=theme.muted)
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    low, high = axes.get_ylim()
-    if low < 0 < high:
-        axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
-    if chart.equal:
-        axes.set_aspect("equal", adjustable="datalim")
+def _curve(axes: Axes, line: Line, theme: Theme, *, exact: bool) -> None:
+    colour, options = _stroke(line, theme)
+    if line.points:
+        few = len(line.x) <= FEW
+        alpha = 0.45 if line.role == "measured" and not few else 0.9
+        look: dict[str, Any] = {"color": colour, "alpha": alpha, "markeredgewidth": 0}
+        size = 14.0 if few else 2.2
+        axes.plot(line.x, line.y, ".", markersize=size, rasterized=True, **look)
+        return
+    x, y = (line.x, line.y) if exact else decimate(line.x, line.y, BUCKETS)
+    if line.base is not None:
+        base = np.interp(x, line.x, np.nan_to_num(line.base))
+        axes.fill_between(x, base, y, color=colour, linewidth=0, alpha=_fill_alpha(line))
+        return
+    axes.plot(x, y, color=colour, **options)
+    if line.half_width is not None:
+        _, half = decimate(line.x, line.half_width, BUCKETS)
+        if len(half) == len(y):
+            axes.fill_between(x, y - half, y + half, color=colour, alpha=0.18, linewidth=0)
 
 
 def _fill_alpha(line: Line) -> float:
@@ -328,14 +310,15 @@ def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
 
 def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
     """Legend of all panels: labels in order of appearance, in ink where their colours differ."""
-    shown = [line for panel in panels if len(panel.lines) > 1 for line in panel.lines]
-    lines = {line.label: line for line in reversed(shown)}
+    lines: dict[str, list[Line]] = {}
+    for panel in panels:
+        for line in panel.lines if len(panel.lines) > 1 else ():
+            lines.setdefault(line.label, []).append(line)
     handles: list[Any] = []
-    for label in dict.fromkeys(line.label for line in shown):
-        line = lines[label]
-        colours = {_stroke(each, theme)[0] for each in shown if each.label == label}
-        colour = theme.ink if len(colours) > 1 else colours.pop()
-        look = _stroke(line, theme)[1]
+    for label, (line, *others) in lines.items():
+        colour, look = _stroke(line, theme)
+        if any(_stroke(other, theme)[0] != colour for other in others):
+            colour = theme.ink
         if line.base is not None:
             handles.append(Patch(facecolor=colour, alpha=_fill_alpha(line), label=label))
             continue

@@ -42,41 +42,35 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
     def share(of: float) -> float | None:
         return 100 * mechanical / of if of > 0 else None
 
-    def whole(name: str, value: Cell, efficiency: float | None = None) -> tuple[Cell, ...]:
-        return name, None, value, efficiency, None, None, None
-
-    fed_back = float(summary.regenerated.sum())
-    session = summary.session
+    fed_back, session = float(summary.regenerated.sum()), summary.session
+    whole: list[tuple[str, Cell, float | None]] = [
+        ("drivers", summary.driver, None),
+        ("standby", summary.standby, None),
+        ("regeneration", summary.regeneration, None),
+        ("whole arm", with_interval(summary.supply, summary.supply_std), share(summary.supply)),
+    ]
+    whole += [] if summary.bus is None else [("measured at the bus", summary.bus, None)]
+    joints = (
+        summary.names,
+        summary.mechanical,
+        map(with_interval, summary.electrical, summary.electrical_std),
+        100 * summary.efficiency,
+        *(summary.copper, summary.friction, summary.regenerated),
+    )
     source = (
         f"from {session.still_seconds:.1f} s of this recording's standstill."
         if session.anchored
         else "from the model: the recording has no standstill with bus power."
     )
-    supply = with_interval(summary.supply, summary.supply_std)
     return Table(
         "table8",
         f"Energy and efficiency, {label} (Table VIII)",
         ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
          "friction [J]", "fed back [J]"),
         (
-            *(
-                (
-                    name,
-                    summary.mechanical[j],
-                    with_interval(summary.electrical[j], summary.electrical_std[j]),
-                    100 * summary.efficiency[j],
-                    summary.copper[j],
-                    summary.friction[j],
-                    summary.regenerated[j],
-                )
-                for j, name in enumerate(summary.names)
-            ),
+            *zip(*joints, strict=True),
             ("all motors", mechanical, electrical, share(electrical), copper, friction, fed_back),
-            whole("drivers", summary.driver),
-            whole("standby", summary.standby),
-            whole("regeneration", summary.regeneration),
-            whole("whole arm", supply, share(summary.supply)),
-            *([] if summary.bus is None else [whole("measured at the bus", summary.bus)]),
+            *((name, None, value, ratio, None, None, None) for name, value, ratio in whole),
         ),
         "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
         "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
@@ -102,17 +96,16 @@ def error_table(
 ) -> Table | None:
     """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
     what, unit, number, note = _ERRORS[key]
-    entries = metrics.get(key)
-    if entries is None:
+    if (entries := metrics.get(key)) is None:
         return None
     return Table(
         f"table_{key}",
         f"{what} error, {label} (Table {number})",
         ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
-        tuple(
+        [
             (name, row["mean"], row["max"], row["rms"], row["r2"])
             for name, row in zip(names, entries, strict=True)
-        ),
+        ],
         note,
     )
 
@@ -127,8 +120,8 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
             # Models written before the interval was stored have none.
             low, high = power.get("rmse_low"), power.get("rmse_high")
             interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-            motion = entry.get("motion_energy_error_percent")
             figures = (power[name] for name in ("rmse_percent", "r2", "energy_error_percent"))
+            motion = entry.get("motion_energy_error_percent")
             shown = motion if key == "power_from_motion" else None
             rows.append((f"{label}, {how}", power["rmse"], interval, *figures, shown))
     if not rows:
@@ -138,7 +131,7 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
         "Power at the supply: model against measurement",
         ("recording", "RMSE [W]", "95 % [W]", "RMSE [% of range]", "R²", "energy error [%]",
          "error of motion energy [%]"),
-        tuple(rows),
+        rows,
         "Motion energy is the energy of the supply above its power at standstill.",
     )  # fmt: skip
 
@@ -176,25 +169,21 @@ def inertia_table(model: EnergyModel) -> Table:
     robot = load_robot(model.robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
     split = split_inertia(reflected, robot)
-    return Table(
-        "table4",
-        "Inertia of motors and reducers (Table IV)",
-        ("joint", "reflected, joint side [kg m²]", "± 95 %", "robot file [kg m²]",
-         "motor side [10⁻⁴ kg m²]", "reducer, catalogue [10⁻⁴ kg m²]", "motor [10⁻⁴ kg m²]",
-         "from"),
-        tuple(
-            (
-                joint.name,
-                reflected[j],
-                CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)),
-                robot.reflected_inertia[j],
-                *(1e4 * part[j] for part in (split.motor_side, split.reducer, split.rotor)),
-                _source(joint.source, "reflected_inertia"),
-            )
-            for j, joint in enumerate(model.joints)
-        ),
-        "From target_moment, which includes motor inertia but no friction.",
-    )  # fmt: skip
+    columns = {
+        "joint": [joint.name for joint in model.joints],
+        "reflected, joint side [kg m²]": reflected,
+        "± 95 %": [
+            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)) for joint in model.joints
+        ],
+        "robot file [kg m²]": robot.reflected_inertia,
+        "motor side [10⁻⁴ kg m²]": 1e4 * split.motor_side,
+        "reducer, catalogue [10⁻⁴ kg m²]": 1e4 * split.reducer,
+        "motor [10⁻⁴ kg m²]": 1e4 * split.rotor,
+        "from": [_source(joint.source, "reflected_inertia") for joint in model.joints],
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    note = "From target_moment, which includes motor inertia but no friction."
+    return Table("table4", "Inertia of motors and reducers (Table IV)", tuple(columns), rows, note)
 
 
 def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
@@ -208,25 +197,20 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
                 joint.name,
                 with_interval(joint.torque_constant, joint.std.get("torque_constant")),
                 law.name.replace("_", " "),
-                *(
-                    with_interval(values[n], joint.std.get(n)) if n in values else None
-                    for n in names
-                ),
+                *(with_interval(values[n], joint.std.get(n)) if n in values else None
+                  for n in names),
                 _source(joint.source, "torque_constant"),
             )
+        )  # fmt: skip
+        reasons.append(
+            (joint.name, f"{law.description}: {joint.friction_reason or 'as requested'}")
         )
-        text = f"{joint.friction.law.description}: {joint.friction_reason or 'as requested'}"
-        reasons.append((joint.name, text))
     units = (f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names)
+    columns = ("joint", "k_t [N m/A]", "friction law", *units, "from")
+    title = "Torque constants and friction (Table VI)"
     return (
-        Table(
-            "table6",
-            "Torque constants and friction (Table VI)",
-            ("joint", "k_t [N m/A]", "friction law", *units, "from"),
-            tuple(rows),
-            "Motor side, ± 95 %.",
-        ),
-        Table("friction_choice", "Why these friction laws", ("", ""), tuple(reasons)),
+        Table("table6", title, columns, rows, "Motor side, ± 95 %."),
+        Table("friction_choice", "Why these friction laws", ("", ""), reasons),
     )
 
 
@@ -239,7 +223,7 @@ def provenance_table(model: EnergyModel) -> Table:
 
     center = ", ".join(f"{c:.3f}" for c in payload.center_of_mass)
     power = f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         ("robot", model.robot),
         *([("model", model_words(model, None))] if is_generic(model) else []),
         ("serial number", known("serial")),
@@ -259,7 +243,7 @@ def provenance_table(model: EnergyModel) -> Table:
         )
         for bag in made.get("bags") or ()
     ]
-    return Table("provenance", "Origin of the model", ("", ""), tuple(rows))
+    return Table("provenance", "Origin of the model", ("", ""), rows)
 
 
 # The page.
@@ -280,9 +264,9 @@ def report_page(report: Report) -> Page:
         subtitle=f"{arms}Recordings: {shown}.",
         verdict=report.verdict,
         tiles=_tiles(report),
-        joint_names=tuple(joint.name for joint in model.joints),
-        recordings=tuple(bag.label for bag in bags),
-        sections=tuple(_sections(report)),
+        joint_names=[joint.name for joint in model.joints],
+        recordings=[bag.label for bag in bags],
+        sections=list(_sections(report)),
     )
 
 
@@ -345,7 +329,7 @@ def _sections(report: Report) -> Iterable[Section]:
         ),
     )
     title, columns, rows = drive_table(model)
-    drives = Table("drives", title[0].upper() + title[1:], tuple(columns), tuple(map(tuple, rows)))
+    drives = Table("drives", title[0].upper() + title[1:], columns, rows)
     base = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
     singular_values = singular_value_charts(base.singular_values, base.rank)
     yield Section(
@@ -354,16 +338,12 @@ def _sections(report: Report) -> Iterable[Section]:
         f"Of a {model_words(model, None)}." if is_generic(model) else "",
         items(interval_chart(model, robot), drives, *singular_values),
     )
-    yield Section(
-        "motion",
-        "The motion",
-        "",
-        (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart)),
-    )
+    motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
+    yield Section("motion", "The motion", "", motion)
     yield Section("provenance", "Provenance", "", items(provenance_table(model)))
 
 
-def _tiles(report: Report) -> tuple[Tile, ...]:
+def _tiles(report: Report) -> list[Tile]:
     shift, tariff = report.shift, report.tariff
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
     duration = duration_text(shift.seconds)
@@ -383,7 +363,7 @@ def _tiles(report: Report) -> tuple[Tile, ...]:
     if shift.cycles:
         mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
         tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
-    return tuple(tiles)
+    return tiles
 
 
 def arm_name(robot: str) -> str:

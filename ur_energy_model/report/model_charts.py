@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,8 +15,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.report.chart import IntervalChart, Line, LineChart, Panel, Role
 from ur_energy_model.typing import Array
 
-_SPEED = 1.0
-"""Joint speed for the chart of friction against temperature [rad/s]."""
+_SPEED = 1.0  # joint speed for the chart of friction against temperature [rad/s]
 _CONSTANTS = (
     ("reflected_inertia", "Reflected inertia, joint side", "kg m²"),
     ("torque_constant", "Torque constant", "N m/A"),
@@ -27,8 +26,13 @@ _CONSTANTS = (
 
 def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart:
     """All identified constants with their 95 % intervals, beside the robot file's values."""
-
-    def panel(name: str, title: str, unit: str) -> tuple[str, str, Array]:
+    kinds = dict.fromkeys(n for joint in model.joints for n in joint.friction.law.parameters)
+    laws = [
+        (kind, f"Friction: {kind.replace('_', ' ')}, motor side", PARAMETER_UNITS.get(kind, ""))
+        for kind in kinds
+    ]
+    panels = []
+    for name, title, unit in (*_CONSTANTS, *laws):
         rows = []
         for j, joint in enumerate(model.joints):
             known = {**joint.constants, **joint.friction.parameters}
@@ -36,20 +40,14 @@ def interval_chart(model: EnergyModel, robot: RobotDescription) -> IntervalChart
                 half_width = CONFIDENCE * float(joint.std.get(name, 0.0))
                 prior = getattr(robot, name)[j] if name in joint.constants else np.nan
                 rows.append((j, known[name], half_width, prior))
-        return title, unit, np.array(rows)
-
-    kinds = dict.fromkeys(n for joint in model.joints for n in joint.friction.law.parameters)
-    laws = [
-        (kind, f"Friction: {kind.replace('_', ' ')}, motor side", PARAMETER_UNITS.get(kind, ""))
-        for kind in kinds
-    ]
+        panels.append((title, unit, np.array(rows)))
     return IntervalChart(
         key="parameters",
         title="The parameters and their uncertainty",
         caption="Dots with 95 % intervals; the grey mark is the value of the robot file. If the "
         "data contain little information, the interval is wide and the value is near the mark.",
-        categories=tuple(joint.name for joint in model.joints),
-        panels=tuple(panel(*each) for each in (*_CONSTANTS, *laws)),
+        categories=[joint.name for joint in model.joints],
+        panels=panels,
     )
 
 
@@ -66,9 +64,7 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
             load=np.zeros_like(temperature),
             gear_ratio=joint.gear_ratio,
             temperature=temperature,
-            temperature_model=(
-                None if law.temperature_model is None else np.array(law.temperature_model)
-            ),
+            temperature_model=None if (of := law.temperature_model) is None else np.array(of),
         )
         friction = joint.gear_ratio * (law.law.regressor(point, law.all_shape) @ law.values)
         panels.append(Panel(joint.name, (Line("friction", temperature, friction, joint=j),), j))
@@ -81,7 +77,7 @@ def temperature_law_chart(model: EnergyModel) -> LineChart | None:
         "model's recordings; beyond them the model uses the nearest value.",
         x_label="joint temperature [°C]",
         y_label="friction [N m]",
-        panels=tuple(panels),
+        panels=panels,
     )
 
 
@@ -106,7 +102,6 @@ def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart,
             x_label="number",
             y_label="relative size",
             panels=(Panel("", sizes),),
-            columns=1,
             log_y=True,
         ),
         LineChart(
@@ -117,7 +112,6 @@ def singular_value_charts(singular_values: Array, rank: int) -> tuple[LineChart,
             x_label="number",
             y_label="cumulative energy [%]",
             panels=(Panel("", (Line("share", number, share),)),),
-            columns=1,
         ),
     )
 
@@ -135,17 +129,11 @@ def learning_chart(attempts: Sequence[Attempt], joint_names: Sequence[str]) -> L
         Line("version", np.repeat(minutes, 2)[1:], np.repeat(version, 2)[:-1], "measured"),
         Line("taken over", minutes[accepted], version[accepted], "truth", points=True),
     )
+    errors_shown = (Line("error", minutes, error, "measured"),)
+    widths, title = _joint_lines(minutes, intervals, joint_names), "95 % intervals of the joints'"
     panels = (
-        Panel(
-            "Energy at the supply: model minus measured",
-            (Line("error", minutes, error, "measured"),),
-            y_label="error [%]",
-        ),
-        Panel(
-            "95 % intervals of the joints' electrical energies",
-            _joint_lines(minutes, intervals, joint_names),
-            y_label="± [%]",
-        ),
+        Panel("Energy at the supply: model minus measured", errors_shown, y_label="error [%]"),
+        Panel(f"{title} electrical energies", widths, y_label="± [%]"),
         Panel("Version of the model in use", versions, y_label="version"),
     )
     return LineChart(
@@ -170,10 +158,10 @@ def joints_chart(
     key: str, caption: str, time: Array, values: Mapping[str, Array], names: Sequence[str]
 ) -> LineChart:
     """One panel for each quantity (with its unit), with the curves of all joints [samples, n]."""
-    panels = tuple(
+    panels = [
         Panel("", _joint_lines(time, each, names), y_label=quantity)
         for quantity, each in values.items()
-    )
+    ]
     return LineChart(key=key, title=caption, x_label="time [s]", panels=panels, columns=1)
 
 
@@ -186,14 +174,10 @@ def comparison_chart(
     y_label: str,
 ) -> LineChart:
     """One panel for each joint, with a curve of every label, role and values [samples, n]."""
-    panels = tuple(
-        Panel(
-            name,
-            tuple(Line(label, time, values[:, j], role, j) for label, role, values in curves),
-            j,
-        )
+    panels = [
+        Panel(name, [Line(label, time, values[:, j], role, j) for label, role, values in curves], j)
         for j, name in enumerate(names)
-    )
+    ]
     return LineChart(key=key, title=caption, x_label="time [s]", y_label=y_label, panels=panels)
 
 
@@ -202,15 +186,13 @@ def bode_chart(
 ) -> LineChart:
     """Magnitude and phase of complex responses [m] over the angular frequency [m], rad/s."""
     x = np.log10(frequency)
-
-    def panel(title: str, y_label: str, of: Callable[[Array], Array]) -> Panel:
-        found = enumerate(responses.items())
-        lines = tuple(Line(label, x, of(response), joint=k) for k, (label, response) in found)
-        return Panel(title, lines, y_label=y_label)
-
+    magnitude, phase = [], []
+    for k, (label, response) in enumerate(responses.items()):
+        magnitude.append(Line(label, x, 20 * np.log10(np.abs(response)), joint=k))
+        phase.append(Line(label, x, np.degrees(np.unwrap(np.angle(response))), joint=k))
     panels = (
-        panel("Magnitude", "dB (rad per N m)", lambda each: 20 * np.log10(np.abs(each))),
-        panel("Phase", "degrees", lambda each: np.degrees(np.unwrap(np.angle(each)))),
+        Panel("Magnitude", magnitude, y_label="dB (rad per N m)"),
+        Panel("Phase", phase, y_label="degrees"),
     )
     x_label = "log10 of the angular frequency [rad/s]"
     return LineChart(key=key, title=caption, x_label=x_label, panels=panels, columns=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.energy.prediction import PlanPowers
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, WorkCycle, recorded_stretches
+from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
@@ -19,13 +19,9 @@ from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
 
-STEP = 0.01
-"""Time between samples of the drawn powers [s]."""
-SCALED_POINTS = 15
-"""Of the curve of speed scaling."""
-DAY = 86400.0
-"""Of a machine that never stops [s]."""
-_UNBROKEN = np.zeros(0, dtype=int)
+STEP = 0.01  # time between samples of the drawn powers [s]
+SCALED_POINTS = 15  # of the curve of speed scaling
+DAY = 86400.0  # of a machine that never stops [s]
 _GROUP = "cycle"
 
 
@@ -61,16 +57,22 @@ def make_optimization_report(
     model: EnergyModel, optimized: OptimizedCycle, *, tariff: Tariff | None = None
 ) -> OptimizationReport:
     """Powers of an optimized cycle over time, and its energy with speed scaling."""
-    cycle = optimized.cycle
+    cycle, pareto, scaled = optimized.cycle, optimized.pareto, None
     energies = CycleEnergies(model, cycle.temperature)
-    typed = typed_stretches(cycle, optimized.sheet)
-    pareto = optimized.pareto
+    if pareto is not None:  # the recorded moves slowed down, without slack
+        moving = sum(move.duration for move in cycle.moves)
+        kept = sum(rest.kept for rest in cycle.rests)
+        longest = max(float(pareto[-1, 0]), moving + kept)
+        times = np.linspace(moving + kept, longest, SCALED_POINTS)
+        factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
+        stretched = (recorded_stretches(cycle, stretch=float(each)) for each in factors)
+        scaled = np.column_stack([times, [energies.total(each) for each in stretched]])
     return OptimizationReport(
         optimized,
         tuple(joint.name for joint in model.joints),
         cycle_powers(energies, recorded_stretches(cycle)),
-        cycle_powers(energies, typed),
-        None if pareto is None else _scaled(energies, cycle, float(pareto[-1, 0])),
+        cycle_powers(energies, typed_stretches(cycle, optimized.sheet)),
+        scaled,
         tariff or Tariff(),
     )
 
@@ -87,17 +89,7 @@ def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> Cycle
             shares = (split.standby_power, split.driver_power, split.electrical_power)
             rows.append((shifted.time, motion.qd, *shares, total))
         start += stretch.plan.duration
-    return CyclePowers(*(np.concatenate(column) for column in zip(*rows, strict=True)))
-
-
-def _scaled(energies: CycleEnergies, cycle: WorkCycle, longest: float) -> Array:
-    """Cycle times [s] and energies [J] [k, 2] of the recorded moves slowed down, without slack."""
-    moving = sum(move.duration for move in cycle.moves)
-    kept = sum(rest.kept for rest in cycle.rests)
-    times = np.linspace(moving + kept, max(longest, moving + kept), SCALED_POINTS)
-    factors = np.maximum((times - kept) / moving, 1.0 + 1e-9)  # 1 would keep the slack
-    totals = [energies.total(recorded_stretches(cycle, stretch=float(each))) for each in factors]
-    return np.column_stack([times, totals])
+    return CyclePowers(*map(np.concatenate, zip(*rows, strict=True)))
 
 
 # Charts: powers, energy over cycle time, energies of moves, joint speeds.
@@ -110,12 +102,12 @@ def power_chart(report: OptimizationReport) -> LineChart:
         (report.before, "as recorded", report.optimized.energy),
         (report.after, "as typed", report.optimized.typed_energy),
     ):
-        timeline = Timeline(powers.time, _UNBROKEN)
+        timeline = Timeline(powers.time, np.zeros(0, dtype=int))
         shares = (powers.standby, powers.driver, powers.electrical)
         lines = timeline.stack(*shares, report.joint_names)
         lines.append(timeline.curve("total", powers.total, "truth"))
         note = f"{energy:.0f} J, peak {float(powers.total.max()):.0f} W"
-        panels.append(Panel(title, tuple(lines), note=note))
+        panels.append(Panel(title, lines, note=note))
     return LineChart(
         key="cycle_power",
         title="Power over the cycle",
@@ -123,7 +115,7 @@ def power_chart(report: OptimizationReport) -> LineChart:
         "total at the supply. Joints that feed power back lower the total below the top.",
         x_label="time [s]",
         y_label="power [W]",
-        panels=tuple(panels),
+        panels=panels,
         columns=1,
         common_y=True,
         group=_GROUP,
@@ -135,19 +127,19 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
 
     None if the curve of least energy was not computed.
     """
-    found = report.optimized
-    if found.pareto is None or report.scaled is None:
+    found, scaled = report.optimized, report.scaled
+    if found.pareto is None or scaled is None:
         return None
     points: tuple[tuple[str, float, float, Role], ...] = (
         ("as recorded", found.cycle.duration, found.energy, "truth"),
         ("as fast as possible", found.time_optimal_duration, found.time_optimal_energy, "aside"),
         ("as typed", found.typed_duration, found.typed_energy, "model"),
     )
-    lines = (
+    lines = [
         Line("least energy", found.pareto[:, 0], found.pareto[:, 1]),
-        Line("speed scaling", report.scaled[:, 0], report.scaled[:, 1], "measured"),
+        Line("speed scaling", scaled[:, 0], scaled[:, 1], "measured"),
         *(Line(n, np.array([x]), np.array([y]), role, points=True) for n, x, y, role in points),
-    )
+    ]
     return LineChart(
         key="cycle_time",
         title="Energy and cycle time",
@@ -155,28 +147,29 @@ def cycle_time_chart(report: OptimizationReport) -> LineChart | None:
         "recorded motion slowed down evenly to the new cycle time, without waiting.",
         x_label="cycle time [s]",
         y_label="energy of a cycle [J]",
-        panels=(Panel("", lines),),
-        columns=1,
+        panels=[Panel("", lines)],
     )
 
 
 def moves_chart(report: OptimizationReport) -> BarChart:
     """Energy of each move: as recorded, as typed, and as set points."""
     moves = report.optimized.moves
-    bars: tuple[tuple[str, Role, list[float]], ...] = (
-        ("as recorded", "measured", [each.move.energy for each in moves]),
-        ("as typed", "model", [each.typed_energy for each in moves]),
-        ("as set points", "aside", [each.energy for each in moves]),
-    )
+    recorded, typed, exact = np.array(
+        [(each.move.energy, each.typed_energy, each.energy) for each in moves]
+    ).T
     return BarChart(
         key="moves",
         title="Energy of each move",
         caption="A longer move includes standby power for longer; the waits between the moves are "
         "shorter by the same time.",
         y_label="energy [J]",
-        categories=tuple(f"move {number}" for number in range(1, len(moves) + 1)),
-        joints=(None,) * len(moves),
-        bars=tuple(Bars(label, np.array(values), role=role) for label, role, values in bars),
+        categories=[f"move {number}" for number in range(1, len(moves) + 1)],
+        joints=[None] * len(moves),
+        bars=[
+            Bars("as recorded", recorded, role="measured"),
+            Bars("as typed", typed),
+            Bars("as set points", exact, role="aside"),
+        ],
     )
 
 
@@ -192,14 +185,14 @@ def speed_chart(report: OptimizationReport) -> LineChart:
             Line(label, powers.time, np.round(powers.qd[:, j], 3) + 0.0, role, j)
             for label, powers, role in kinds
         ]
-        panels.append(Panel(name, tuple(lines), j))
+        panels.append(Panel(name, lines, j))
     return LineChart(
         key="joint_speeds",
         title="Joint speeds",
         caption="The path of every move stays as recorded; only its timing changes.",
         x_label="time [s]",
         y_label="speed [rad/s]",
-        panels=tuple(panels),
+        panels=panels,
         group=_GROUP,
     )
 
@@ -227,7 +220,7 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         "What to type",
         ("step", "lock", *(("line",) if lines else ()), "waypoint [°]", "speed", "acceleration",
          "wait", "energy [J]"),
-        tuple(rows),
+        rows,
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
         "The waypoint is where the move ends. Speed and acceleration are those of the leading "
         "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
@@ -239,8 +232,7 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
 
 def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     """Saving of one cycle, one day and one year."""
-    measured = optimized.measured
-    saved = optimized.energy - optimized.typed_energy
+    measured, saved = optimized.measured, optimized.energy - optimized.typed_energy
     if measured is not None:
         saved = measured.energy - measured.new_energy
     daily = DAY / optimized.duration
@@ -254,7 +246,7 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
         "saving",
         "What is saved",
         ("", "cycles", "energy", *tariff.columns()),
-        tuple(rows),
+        rows,
         f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
         f"runs {DAY / 3600:.0f} hours a day and {DAYS:.0f} days a year. The cycle's energy is that "
         f"of the robot bus; kWh, cost and CO₂ are at the wall, with "
@@ -267,27 +259,23 @@ def energies_table(optimized: OptimizedCycle) -> Table:
     """Energies of the cycle: recorded, new, and those it is compared with."""
     cycle, new = optimized.cycle, optimized.duration
     fastest = (optimized.time_optimal_duration, optimized.time_optimal_energy)
-    rows = [
+    rows = []
+    for name, duration, energy in (
         ("as recorded", cycle.duration, optimized.energy),
         ("as recorded, measured", cycle.duration, cycle.measured_energy),
         ("as typed", optimized.typed_duration, optimized.typed_energy),
         ("as set points", new, optimized.new_energy),
         ("slowed by speed scaling", new, optimized.scaled_energy),
         ("as fast as the limits allow", *fastest),
-    ]
-
-    def difference(energy: float) -> str:
-        return f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace("-", "−")
-
+    ):
+        if energy is not None:
+            difference = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace("-", "−")
+            rows.append((name, f"{duration:.2f}", f"{energy:.1f}", difference))
     return Table(
         "energies",
         "Energy of one cycle",
         ("", "duration [s]", "energy [J]", "difference [%]"),
-        tuple(
-            (name, f"{duration:.2f}", f"{energy:.1f}", difference(energy))
-            for name, duration, energy in rows
-            if energy is not None
-        ),
+        rows,
         "Of the whole arm at the supply, from the model where not stated otherwise. As typed is "
         "the sheet; as set points is the motion of servoj.csv and joint_trajectory.yaml, which is "
         "not bound to trapezoids of speed.",
@@ -328,7 +316,7 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
     """The measured saving; None if it was not measured."""
     if measured is None:
         return None
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         ("energy of a cycle as recorded [J]", f"{measured.energy:.1f}"),
         ("energy of a cycle as typed [J]", f"{measured.new_energy:.1f}"),
         ("saving [%]", f"{measured.saving_percent:.2f}"),
@@ -343,7 +331,7 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         "measured",
         "Measured on the arm",
         ("", "value"),
-        tuple(rows),
+        rows,
         "The cycles as recorded and as typed were run in turns and their bus voltage times current "
         "was integrated; the interval comes from the differences of neighbouring cycles.",
     )
@@ -377,25 +365,21 @@ def optimization_page(report: OptimizationReport) -> Page:
     if measured is not None:
         tiles.insert(1, Tile(f"{measured.saving_percent:.1f} %", "saving, measured"))
     program = items(sheet_table(found), moves_chart(report), speed_chart(report))
-    energy = items(
-        energies_table(found),
-        measured_table(measured),
-        power_chart(report),
-        cycle_time_chart(report),
-        saving_table(found, report.tariff),
-    )
+    energies = items(energies_table(found), measured_table(measured))
+    energies += items(power_chart(report), cycle_time_chart(report))
+    energies += items(saving_table(found, report.tariff))
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     return Page(
         title=f"Less energy for a cycle of a {arm_name(cycle.robot)}",
         subtitle=f"Recording: {cycle.source}, {many} of {cycle.duration:.2f} s with "
         f"{len(cycle.moves)} moves.",
         verdict=verdict,
-        tiles=tuple(tiles),
+        tiles=tiles,
         joint_names=report.joint_names,
         recordings=(),
         sections=(
             Section("ceiling", "The ceiling", "", items(ceiling_table(found))),
             Section("moves", "The program", "", program),
-            Section("energy", "Energy", "", energy),
+            Section("energy", "Energy", "", energies),
         ),
     )

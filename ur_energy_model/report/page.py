@@ -30,7 +30,7 @@ from ur_energy_model.report.chart import (
     IntervalChart,
     Line,
     LineChart,
-    decimate_with_focus,
+    decimate,
 )
 from ur_energy_model.report.palette import stylesheet
 from ur_energy_model.report.verdict import ModelVerdict
@@ -57,8 +57,8 @@ class Table:
 
     key: str
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
     command: str = ""
 
@@ -83,7 +83,7 @@ class Section:
     key: str
     title: str
     text: str = ""
-    items: tuple[Item, ...] = ()
+    items: Sequence[Item] = ()
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class Page:
     title: str
     subtitle: str
     verdict: ModelVerdict | None
-    tiles: tuple[Tile, ...]
-    joint_names: tuple[str, ...]
-    recordings: tuple[str, ...]
-    sections: tuple[Section, ...]
+    tiles: Sequence[Tile]
+    joint_names: Sequence[str]
+    recordings: Sequence[str]
+    sections: Sequence[Section]
 
 
 # Cells of tables.
@@ -124,15 +124,6 @@ def with_interval(value: float, std: float | None) -> Cell:
     return f"{value:.{max(0, digits)}f} ± {half:.{max(0, digits)}f}".replace("-", "−")
 
 
-def column_digits(cells: Sequence[Cell]) -> int | None:
-    """Decimals that show a column's largest number with four digits; None for tiny numbers."""
-    sizes = [abs(cell) for cell in cells if isinstance(cell, float) and isfinite(cell)]
-    if (largest := max(sizes, default=0.0)) == 0:
-        return 0
-    digits = 3 - floor(log10(largest))
-    return None if digits > 6 else max(0, digits)
-
-
 def cell_text(cell: str | float | None, digits: int | None) -> str:
     """Text of a cell: a number with this many decimals, or a dash if it is empty."""
     if cell is None or (isinstance(cell, float) and not isfinite(cell)):
@@ -146,13 +137,10 @@ def cell_text(cell: str | float | None, digits: int | None) -> str:
 # steps of its range in base64: 65535 steps are finer than any screen. Equal arrays (such as the
 # times of several curves) are sent once.
 
-BUDGET = 3_000_000
-"""Most characters for all curves of a page."""
+BUDGET = 3_000_000  # most characters for all curves of a page
 MOST_BUCKETS, FEWEST_BUCKETS = 2500, 150
-STEPS = 65534
-"""Largest code of a finite value; the next code is a hole."""
-_TEXTS = {field.name for field in fields(Chart)}
-"""Fields that are part of the page's HTML."""
+STEPS = 65534  # largest code of a finite value; the next code is a hole
+_TEXTS = {field.name for field in fields(Chart)}  # fields that are part of the page's HTML
 _KINDS: dict[type[Chart], str] = {
     LineChart: "lines",
     BoxChart: "boxes",
@@ -179,8 +167,7 @@ class ChartEncoder:
         )
         fair = BUDGET / _CHARACTERS_PER_BUCKET / max(curves, 1.0)
         self.buckets = int(np.clip(fair, FEWEST_BUCKETS, MOST_BUCKETS))
-        self.pool: list[str] = []
-        """Arrays as base64 of little-endian 16-bit codes."""
+        self.pool: list[str] = []  # arrays as base64 of little-endian 16-bit codes
         self._index: dict[bytes, int] = {}
 
     def chart(self, chart: Chart) -> dict[str, Any]:
@@ -198,16 +185,14 @@ class ChartEncoder:
     def _line(self, line: Line, chart: LineChart) -> dict[str, Any]:
         x, y, edges = line.x, line.y, {"band": line.half_width, "base": line.base}
         if not (line.points or chart.equal):
-            x, y = decimate_with_focus(line.x, y, self.buckets, chart.focus)
+            x, y = decimate(line.x, y, self.buckets, chart.focus)
             edges = {
                 name: None if each is None else np.interp(x, line.x, np.nan_to_num(each))
                 for name, each in edges.items()
             }
+        arrays = {"x": x, "y": y, **edges}.items()
         shown = {name: getattr(line, name) for name in ("label", "role", "joint", "points")}
-        return shown | {
-            name: None if each is None else self._array(each)
-            for name, each in {"x": x, "y": y, **edges}.items()
-        }
+        return shown | {k: None if each is None else self._array(each) for k, each in arrays}
 
     def _array(self, values: Array) -> list[float]:
         """Lowest and highest value, and the index of the codes in the pool."""
@@ -312,30 +297,29 @@ def _summary(page: Page) -> str:
 def _tools(page: Page) -> str:
     """The toolbar, always in view: selection of joints and recording, and zoom."""
 
-    def buttons(kind: str, data: str, names: Sequence[str], pressed: int | None) -> str:
+    def row(name: str, buttons: str) -> str:
+        return f'<div class="row"><span>{name}</span>{buttons}</div>'
+
+    def choice(kind: str, data: str, names: Sequence[str], pressed: int | None) -> str:
         return "".join(
             f'<button type="button" class="{kind}" data-{data}="{index}" '
             f'aria-pressed="{"true" if index == pressed else "false"}">{escape(name)}</button>'
             for index, name in enumerate(names)
         )
 
-    rows = ""
-    if page.joint_names:
-        rows = (
-            '<div class="row"><span>Joints</span>'
-            '<button type="button" id="every-joint" aria-pressed="true">all</button>'
-            f"{buttons('joint', 'joint', page.joint_names, None)}</div>"
-        )
+    every = '<button type="button" id="every-joint" aria-pressed="true">all</button>'
+    rows = row("Joints", every + choice("joint", "joint", page.joint_names, None))
+    if not page.joint_names:
+        rows = ""
     if len(page.recordings) > 1:
-        choice = buttons("pick-recording", "recording", page.recordings, 0)
-        rows += f'<div class="row"><span>Recording</span>{choice}</div>'
-    zoom = (
-        '<div class="row"><span>Time</span>'
+        rows += row("Recording", choice("pick-recording", "recording", page.recordings, 0))
+    rows += row(
+        "Time",
         '<button type="button" id="closer" aria-label="Zoom in">+</button>'
         '<button type="button" id="wider" aria-label="Zoom out">−</button>'
-        '<button type="button" id="whole" hidden>Show all of the time</button></div>'
+        '<button type="button" id="whole" hidden>Show all of the time</button>',
     )
-    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}{zoom}</div></nav>'
+    return f'<nav class="tools" aria-label="What the charts show"><div>{rows}</div></nav>'
 
 
 def _section(section: Section, page: Page) -> str:
@@ -358,7 +342,13 @@ def _section(section: Section, page: Page) -> str:
 
 
 def _table(table: Table, recording: int | None) -> str:
-    digits = [column_digits(column) for column in zip(*table.rows, strict=True)]
+    # Decimals that show a column's largest number with four digits; None for tiny numbers.
+    digits: list[int | None] = []
+    for column in zip(*table.rows, strict=True):
+        sizes = [abs(cell) for cell in column if isinstance(cell, float) and isfinite(cell)]
+        largest = max(sizes, default=0.0)
+        places = 3 - floor(log10(largest)) if largest else 0
+        digits.append(None if places > 6 else max(0, places))
 
     def shown(cell: Cell, column: int) -> str:
         if not isinstance(cell, Lock):

@@ -33,7 +33,6 @@ from ur_energy_model.report.layout import duration_text, energy_text
 from ur_energy_model.report.page import Cell, Page, Section, Table, Tile, items
 from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
-from ur_energy_model.typing import Indices
 
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""
@@ -54,15 +53,18 @@ class PlantReport:
     @property
     def verdict(self) -> ModelVerdict:
         """What an energy manager needs first."""
+        fleet, headline = self.fleet, "The store has no energy of this time."
+        if fleet.arms:
+            energy, count, days = fleet.total("energy"), len(fleet.arms), len(fleet.days)
+            used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
+            priced = " and ".join(f"{text}{of}" for text, of in _prices(self.tariff, energy))
+            headline = (
+                f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
+                f"{': ' if priced else ''}{priced}."
+            )
         statements = tuple(_statements(self))
         grade = worst_of(item.grade for item in statements) if statements else "fair"
-        return ModelVerdict(grade, _headline(self), statements)
-
-    @property
-    def model_error(self) -> float | None:
-        """Energy by the model minus that at the bus, while that was measured, percent."""
-        bus = self.fleet.total("bus")
-        return 100 * (self.fleet.total("bus_model") - bus) / bus if bus > 0 else None
+        return ModelVerdict(grade, headline, statements)
 
 
 def make_plant_report(
@@ -78,26 +80,11 @@ def make_plant_report(
     return PlantReport(store, zone, fleet, find_anomalies(fleet), tariff or Tariff())
 
 
-def _headline(report: PlantReport) -> str:
-    fleet, tariff = report.fleet, report.tariff
-    if not fleet.arms:
-        return "The store has no energy of this time."
-    energy, count, days = fleet.total("energy"), len(fleet.arms), len(fleet.days)
-    used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
-    priced = " and ".join(f"{text}{of}" for text, of in _prices(tariff, energy))
-    return (
-        f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
-        f"{': ' if priced else ''}{priced}."
-    )
-
-
 def _prices(tariff: Tariff, energy: float) -> list[tuple[str, str]]:
     """Cost and CO₂ of an energy as texts, as far as the tariff has them."""
     cost, emission = tariff.cost(energy), tariff.emission(energy)
-    return [
-        *([] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]),
-        *([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")]),
-    ]
+    priced = [] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]
+    return priced + ([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")])
 
 
 def _statements(report: PlantReport) -> Iterator[Statement]:
@@ -115,8 +102,9 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
             "without any motion, in which the arms could have been switched off"
         )
     yield Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
-    error = report.model_error
-    if error is not None:
+    if (bus := fleet.total("bus")) > 0:
+        # Energy by the model minus that at the bus, while that was measured.
+        error = 100 * (fleet.total("bus_model") - bus) / bus
         shown = f"{error:+.1f}".replace("-", "−")
         share = 100 * fleet.total("bus_model") / energy
         yield Statement(
@@ -127,27 +115,23 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
     gaps, known = fleet.total("unaccounted"), fleet.total("duration")
     if gaps > 0.01 * (gaps + known):
         share = 100 * gaps / (gaps + known)
-        yield Statement("fair", f"Gaps in the recordings are {share:.1f} % of the time: their "
-                        "energy is not included.")  # fmt: skip
+        missing = f"Gaps in the recordings are {share:.1f} % of the time: their energy is"
+        yield Statement("fair", f"{missing} not included.")
     for anomaly in report.anomalies[:TOLD]:
         yield Statement("fair", anomaly.text)
-    if len(report.anomalies) > TOLD:
-        more = len(report.anomalies) - TOLD
+    if (more := len(report.anomalies) - TOLD) > 0:
         yield Statement("fair", f"The table of anomalies has {more} more.")
 
 
 # Charts of many arms over months: days, hours of the week, arms and cycles.
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-SHOWN_ARMS = 40
-"""Arms in charts; the table has more."""
+SHOWN_ARMS = 40  # arms in charts; the table has more
 SHOWN_WORKS = 9
 """Programs whose cycles are drawn."""
-MOST_DAYS = 100
-"""Columns of a heat map; of a longer period they are weeks."""
+MOST_DAYS = 100  # columns of a heat map; of a longer period they are weeks
 LEFT_ON_COLOUR = 1
-INSTANT = 1e-6
-"""Between the end of a step and the begin of the next one, in days."""
+INSTANT = 1e-6  # between the end of a step and the begin of the next one, in days
 
 
 def plant_charts(fleet: FleetDays) -> list[Chart]:
@@ -160,7 +144,45 @@ def arm_charts(fleet: FleetDays) -> list[Chart]:
     if not len(fleet.days):
         return []
     order = np.argsort(-fleet.by_arm("energy"), kind="stable")[:SHOWN_ARMS]
-    return [_ranking(fleet, order), _arm_days(fleet, order)]
+    arms = [shortened(fleet.arms[k]) for k in order]
+    energy, motion, left_on = (
+        fleet.by_arm(name)[order] / JOULES_PER_KWH for name in ("energy", "motion", "left_on")
+    )
+    ranking = BarChart(
+        key="arms",
+        title="Arms by energy",
+        caption="In motion, idle, and left on for whole hours without motion."
+        + (f" The {SHOWN_ARMS} with the most energy." if len(fleet.arms) > SHOWN_ARMS else ""),
+        y_label="energy [kWh]",
+        categories=arms,
+        joints=[None] * len(arms),
+        bars=(
+            Bars("motion", motion),
+            Bars("idle", energy - motion - left_on, role="measured"),
+            Bars("left on", np.where(left_on > 0, left_on, np.nan), joint=LEFT_ON_COLOUR),
+        ),
+        stacked=True,
+    )
+    energies, starts = fleet.daily["energy"][order] / JOULES_PER_KWH, fleet.days
+    weekly = len(starts) > MOST_DAYS
+    if weekly:
+        week = (starts + 3) // 7  # that of day 4 (a Monday) is 1
+        first = np.flatnonzero(np.diff(week, prepend=week[0] - 1))
+        known = np.add.reduceat(np.isfinite(energies), first, axis=1) > 0
+        sums = np.add.reduceat(np.nan_to_num(energies), first, axis=1)
+        energies, starts = np.where(known, sums, np.nan), starts[first]
+    dates = [day_of(day) for day in starts]
+    of, span = ("week of ", "week") if weekly else ("", "day")
+    names = [[f"{fleet.arms[k]}, {of}{day:%d %b %Y}" for day in dates] for k in order]
+    ticks = [(k, f"{day:%d %b}") for k, day in enumerate(dates) if weekly or not day.weekday()]
+    days = HeatMap(
+        key="arm_days",
+        title=f"Arms by {span}",
+        caption=f"Energy of each arm in each {span}; blank: no recording.",
+        value_label="kWh",
+        panels=[HeatPanel("", arms, names, energies, ticks)],
+    )
+    return [ranking, days]
 
 
 def cycle_chart(works: Sequence[Work]) -> LineChart | None:
@@ -170,10 +192,9 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
     panels = []
     for work in works[:SHOWN_WORKS]:
         days, half_width = work.days.astype(float), CONFIDENCE * work.deviation
-        line = Line(
-            "mean of the day", days, work.mean, half_width=half_width, points=len(days) == 1
-        )
-        panels.append(Panel(work.name, (line,), note=f"{int(work.sums['cycles'].sum())} cycles"))
+        one = len(days) == 1
+        line = Line("mean of the day", days, work.mean, half_width=half_width, points=one)
+        panels.append(Panel(work.name, [line], note=f"{int(work.sums['cycles'].sum())} cycles"))
     more = f" The {SHOWN_WORKS} with the most energy of {len(works)}."
     return LineChart(
         key="cycles_over_time",
@@ -182,7 +203,7 @@ def cycle_chart(works: Sequence[Work]) -> LineChart | None:
         + (more if len(works) > SHOWN_WORKS else ""),
         x_label="day",
         y_label="energy per cycle [J]",
-        panels=tuple(panels),
+        panels=panels,
         from_zero=True,
         group="days",
         dates=True,
@@ -200,10 +221,10 @@ def _daily(fleet: FleetDays) -> LineChart:
     looks: tuple[tuple[str, Role, int | None], ...] = (
         ("motion", "model", None), ("idle", "measured", None), ("left on", "model", LEFT_ON_COLOUR)
     )  # fmt: skip
-    lines = tuple(
+    lines = [
         Line(label, x, edges[k + 1], role, joint, base=edges[k])
         for k, (label, role, joint) in enumerate(looks)
-    )
+    ]
     return LineChart(
         key="daily_energy",
         title="Energy per day",
@@ -211,8 +232,7 @@ def _daily(fleet: FleetDays) -> LineChart:
         "which the arm did not move at all).",
         x_label="day",
         y_label="energy [kWh]",
-        panels=(Panel("", lines),),
-        columns=1,
+        panels=[Panel("", lines)],
         group="days",
         dates=True,
     )
@@ -234,19 +254,15 @@ def _calendar(fleet: FleetDays) -> HeatMap:
             row = dates[k].weekday()
             values[row, column] = energy[k]
             names[row][column] = f"{WEEKDAYS[row]} {dates[k]:%d %b %Y}"
-        weeks = [day_of(monday + 7 * column) for column in range(values.shape[1])]
-        ticks = tuple(
-            (column, f"{day:%b}")
-            for column, day in enumerate(weeks)
-            if column == 0 or day.month != weeks[column - 1].month
-        )
-        panels.append(HeatPanel(str(year), WEEKDAYS, _cells(names), values, ticks))
+        months = [f"{day_of(monday + 7 * column):%b}" for column in range(values.shape[1])]
+        ticks = [(k, name) for k, name in enumerate(months) if k == 0 or name != months[k - 1]]
+        panels.append(HeatPanel(str(year), WEEKDAYS, names, values, ticks))
     return HeatMap(
         key="calendar",
         title="Calendar",
         caption="Energy of all arms on each day; one column per week.",
         value_label="kWh",
-        panels=tuple(panels),
+        panels=panels,
     )
 
 
@@ -258,10 +274,8 @@ def _week(fleet: FleetDays) -> HeatMap:
         of_day = fleet.hourly[weekday == row]
         values[row] = np.nan_to_num(of_day).mean(axis=0) / 3600
         values[row, np.isnan(of_day).all(axis=0)] = np.nan
-    names = [
-        [f"{day} {hour:02d}:00 to {hour + 1:02d}:00" for hour in range(24)] for day in WEEKDAYS
-    ]
-    ticks = tuple((hour, f"{hour:02d}:00") for hour in range(0, 24, 3))
+    names = [[f"{day} {h:02d}:00 to {h + 1:02d}:00" for h in range(24)] for day in WEEKDAYS]
+    ticks = [(hour, f"{hour:02d}:00") for hour in range(0, 24, 3)]
     return HeatMap(
         key="week",
         title="Hours of the week",
@@ -269,65 +283,13 @@ def _week(fleet: FleetDays) -> HeatMap:
         "that never have one are blank. Energy at night and on Sundays is often that of arms that "
         "were not switched off.",
         value_label="W",
-        panels=(HeatPanel("", WEEKDAYS, _cells(names), values, ticks),),
-    )
-
-
-def _ranking(fleet: FleetDays, order: Indices) -> BarChart:
-    energy, motion, left_on = (
-        fleet.by_arm(name)[order] / JOULES_PER_KWH for name in ("energy", "motion", "left_on")
-    )
-    return BarChart(
-        key="arms",
-        title="Arms by energy",
-        caption="In motion, idle, and left on for whole hours without motion."
-        + (f" The {SHOWN_ARMS} with the most energy." if len(fleet.arms) > SHOWN_ARMS else ""),
-        y_label="energy [kWh]",
-        categories=tuple(shortened(fleet.arms[k]) for k in order),
-        joints=(None,) * len(order),
-        bars=(
-            Bars("motion", motion),
-            Bars("idle", energy - motion - left_on, role="measured"),
-            Bars("left on", np.where(left_on > 0, left_on, np.nan), joint=LEFT_ON_COLOUR),
-        ),
-        stacked=True,
-    )
-
-
-def _arm_days(fleet: FleetDays, order: Indices) -> HeatMap:
-    """Energy of each arm on each day, or in each week."""
-    energy = fleet.daily["energy"][order] / JOULES_PER_KWH
-    starts = fleet.days
-    weekly = len(starts) > MOST_DAYS
-    if weekly:
-        week = (starts + 3) // 7  # that of day 4 (a Monday) is 1
-        first = np.flatnonzero(np.diff(week, prepend=week[0] - 1))
-        known = np.add.reduceat(np.isfinite(energy), first, axis=1) > 0
-        energy = np.where(known, np.add.reduceat(np.nan_to_num(energy), first, axis=1), np.nan)
-        starts = starts[first]
-    dates = [day_of(day) for day in starts]
-    of = "week of " if weekly else ""
-    names = [[f"{fleet.arms[k]}, {of}{day:%d %b %Y}" for day in dates] for k in order]
-    ticks = tuple(
-        (column, f"{day:%d %b}") for column, day in enumerate(dates) if weekly or not day.weekday()
-    )
-    arms, span = tuple(shortened(fleet.arms[k]) for k in order), "week" if weekly else "day"
-    return HeatMap(
-        key="arm_days",
-        title=f"Arms by {span}",
-        caption=f"Energy of each arm in each {span}; blank: no recording.",
-        value_label="kWh",
-        panels=(HeatPanel("", arms, _cells(names), energy, ticks),),
+        panels=[HeatPanel("", WEEKDAYS, names, values, ticks)],
     )
 
 
 def shortened(name: str, most: int = 14) -> str:
     """A name that fits beside a chart."""
     return name if len(name) <= most else f"{name[: most - 5]}…{name[-4:]}"
-
-
-def _cells(names: list[list[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(row) for row in names)
 
 
 # Tables of many arms: energies, cycles, unusual days, and where the figures are from.
@@ -356,22 +318,21 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
             "left on [h]": left_on_time / 3600,
             "left on [kWh]": left_on / JOULES_PER_KWH,
         }
-    days = np.isfinite(fleet.daily["energy"]).sum(axis=1)[order]
-    rows = tuple(
-        (fleet.arms[k], fleet.robots[k], f"{days[row]}",
-         *(float(values[row]) for values in figures.values()), *tariff.amounts(float(energy[row])))
-        for row, k in enumerate(order)
-    )  # fmt: skip
+    days = np.isfinite(fleet.daily["energy"]).sum(axis=1)
+    rows: list[tuple[Cell, ...]] = [
+        (fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *tariff.amounts(joules))
+        for k, joules, *values in zip(
+            order, energy.tolist(), *(each.tolist() for each in figures.values()), strict=True
+        )
+    ]
     note = (
         "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
         "joint moves; left on are the hours without any motion, a part of idle."
     )
     if len(fleet.arms) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {len(fleet.arms)} arms."
-    if tariff.supply_efficiency < 1:
-        note += (
-            f" Cost and CO₂ at the wall, with {100 * tariff.supply_efficiency:.0f} % efficiency."
-        )
+    if (share := tariff.supply_efficiency) < 1:
+        note += f" Cost and CO₂ at the wall, with {100 * share:.0f} % efficiency."
     columns = ("arm", "type", "days", *figures, *tariff.columns())
     return Table("arms_table", "Arms", columns, rows, note)
 
@@ -393,26 +354,23 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
         spread = float(np.sqrt(max(square / count - mean**2, 0.0)))
         cells: list[Cell] = [work.name, f"{count:.0f}", duration / count, mean, spread]
         cells.append(100 * idle / energy if energy > 0 else None)
-        rows.append((*cells, *([] if cost is None else [cost])))
+        rows.append(cells if cost is None else [*cells, cost])
     note = f"The first {MOST_ROWS} of {len(works)}." if len(works) > MOST_ROWS else ""
-    return Table("works_table", "Cycles", tuple(columns), tuple(rows), note)
+    return Table("works_table", "Cycles", columns, rows, note)
 
 
-def anomalies_table(report: PlantReport) -> Table | None:
+def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
     """Unusual days."""
-    if not report.anomalies:
+    if not anomalies:
         return None
-    rows = tuple(
+    rows = [
         (
-            each.arm,
-            each.when,
-            f"{each.quantity} [{each.unit}]",
-            number_text(each.value),
-            number_text(each.usual),
+            *(each.arm, each.when, f"{each.quantity} [{each.unit}]"),
+            *map(number_text, (each.value, each.usual)),
             f"{each.deviations:.0f}" if each.deviations < 1000 else "> 1000",
         )
-        for each in report.anomalies[:MOST_ROWS]
-    )
+        for each in anomalies[:MOST_ROWS]
+    ]
     return Table(
         "anomalies_table",
         "Unusual days",
@@ -427,7 +385,7 @@ def anomalies_table(report: PlantReport) -> Table | None:
 def history_table(report: PlantReport) -> Table:
     """Where the figures are from."""
     fleet = report.fleet
-    rows: list[tuple[Cell, ...]] = [("store", report.store), ("days and hours", report.zone)]
+    rows = [("store", report.store), ("days and hours", report.zone)]
     if len(fleet.days):
         models = sorted({name for text in fleet.models for name in text.split(", ") if name})
         generic = sum("generic" in text for text in fleet.models)
@@ -436,9 +394,11 @@ def history_table(report: PlantReport) -> Table:
             ("models", ", ".join(models[:20]) + (", …" if len(models) > 20 else "")),
             ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
         ]
-    return Table("history", "Where the figures are from", ("", ""), tuple(rows),
-                 "Energy is that at the supply of the arm, by the model; the controller's computer "
-                 "and power supply are not included.")  # fmt: skip
+    note = (
+        "Energy is that at the supply of the arm, by the model; the controller's computer and "
+        "power supply are not included."
+    )
+    return Table("history", "Where the figures are from", ("", ""), rows, note)
 
 
 # The layout of the page of a plant.
@@ -452,13 +412,13 @@ _NO_ANOMALIES = (
 def plant_page(report: PlantReport) -> Page:
     """The page of a plant."""
     fleet, tariff, days = report.fleet, report.tariff, report.fleet.days
-    usual = "" if report.anomalies else _NO_ANOMALIES
+    anomalies = items(anomalies_table(report.anomalies))
     works = items(cycle_chart(fleet.works), works_table(fleet.works, tariff))
     sections = (
         Section("fleet", "The fleet", "", items(*plant_charts(fleet))),
         Section("arms", "The arms", "", items(*arm_charts(fleet), arms_table(fleet, tariff))),
         Section("cycles", "Cycles over time", "", works),
-        Section("anomalies", "Anomalies", usual, items(anomalies_table(report))),
+        Section("anomalies", "Anomalies", "" if anomalies else _NO_ANOMALIES, anomalies),
         Section("source", "Source", "", items(history_table(report))),
     )
     where = f"Store {report.store}."
@@ -472,18 +432,18 @@ def plant_page(report: PlantReport) -> Page:
         tiles=_tiles(report),
         joint_names=(),
         recordings=(),
-        sections=tuple(s for s in sections if s.items or (s.text and fleet.arms)),
+        sections=[each for each in sections if each.items or (each.text and fleet.arms)],
     )
 
 
-def _tiles(report: PlantReport) -> tuple[Tile, ...]:
+def _tiles(report: PlantReport) -> list[Tile]:
     fleet, tariff = report.fleet, report.tariff
     energy, time = fleet.total("energy"), fleet.total("duration")
     if energy <= 0:
-        return ()
+        return []
     share, at = 100 / energy, "" if tariff.price is None else f"at {tariff.price:g} per kWh"
     cycles = sum(float(work.sums["cycles"].sum()) for work in fleet.works)
-    return (
+    return [
         Tile(energy_text(energy), f"by {len(fleet.arms)} arms in {duration_text(time)} of work"),
         Tile(f"{energy / time:.0f} W", "mean power of an arm that is on"),
         Tile(f"{share * fleet.total('standby'):.0f} %", "standby, which arms take at all times"),
@@ -491,4 +451,4 @@ def _tiles(report: PlantReport) -> tuple[Tile, ...]:
         Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
         *(Tile(text, of.strip() or at) for text, of in _prices(tariff, energy)),
         *([Tile(f"{cycles:,.0f}", "program cycles")] if cycles else []),
-    )
+    ]

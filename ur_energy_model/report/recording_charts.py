@@ -26,24 +26,18 @@ from ur_energy_model.report.chart import (
 from ur_energy_model.typing import Array, Mask
 
 S0 = "Clochiatti et al. 2024"
-SMALL = 0.001
-"""Smaller RMS errors are not shown as numbers [A, N m]."""
-FRICTION_POINTS = 800
-"""Points per joint in the friction figure."""
+SMALL = 0.001  # smaller RMS errors are not shown as numbers [A, N m]
+FRICTION_POINTS = 800  # points per joint in the friction figure
 
 
 def _over_time(
-    analysis: Analysis, panels: Sequence[Panel], columns: int = 1, **texts: Any
+    analysis: Analysis, key: str, title: str, caption: str, panels: Sequence[Panel], **more: Any
 ) -> LineChart:
     """A chart that zooms together with the recording's other charts over time."""
     return LineChart(
-        x_label="time [s]",
-        panels=tuple(panels),
-        columns=columns,
-        group=analysis.label,
-        focus=analysis.focus,
-        **texts,
-    )
+        key=key, title=title, caption=caption, x_label="time [s]", panels=panels,
+        group=analysis.label, focus=analysis.focus, **more,
+    )  # fmt: skip
 
 
 # The motion: joints over time, the flange's path, temperatures.
@@ -51,7 +45,7 @@ def _over_time(
 
 def motion_chart(analysis: Analysis) -> LineChart:
     """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
-    motion = analysis.current
+    motion, flange = analysis.current, analysis.flange_time
     timeline = Timeline(motion.time, motion.breaks)
     panels = [
         Panel(
@@ -65,43 +59,30 @@ def motion_chart(analysis: Analysis) -> LineChart:
             ("acceleration", "rad/s²", motion.qdd),
         )
     ]
-    flange = Timeline(analysis.flange_time, gap_indices(analysis.flange_time))
-    tool = flange.curve("flange", analysis.flange_speed, "measured")
-    title = "Speed of the flange (TCP without tool)"
-    return _over_time(
-        analysis,
-        [*panels, Panel(title, (tool,), y_label="speed [m/s]")],
-        key="motion",
-        title="The motion",
-        caption=f"Joint positions, speeds and accelerations, and the speed of the flange ({S0}, "
-        "Figs. 2-3).",
-    )
+    tool = Timeline(flange, gap_indices(flange)).curve("flange", analysis.flange_speed, "measured")
+    panels.append(Panel("Speed of the flange (TCP without tool)", (tool,), y_label="speed [m/s]"))
+    caption = "Joint positions, speeds and accelerations, and the speed of the flange"
+    caption = f"{caption} ({S0}, Figs. 2-3)."
+    return _over_time(analysis, "motion", "The motion", caption, panels, columns=1)
 
 
 def path_chart(analysis: Analysis) -> LineChart:
     """The flange's path from above, from the front and from the side (S0 Fig. 4)."""
-    path = analysis.flange
+    path, panels = analysis.flange, []
+    for title, i, k in (
+        ("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2)
+    ):  # fmt: skip
+        start = Line("start", path[:1, i], path[:1, k], points=True)
+        lines = (Line("path", path[:, i], path[:, k]), start)
+        axes = "xyz"[i], "xyz"[k]
+        panels.append(Panel(f"{title}: {', '.join(axes)}", lines, y_label=f"{axes[1]} [m]"))
     return LineChart(
         key="path",
         title="Path of the flange",
         caption=f"Path in the base frame, in metres ({S0}, Fig. 4).",
         x_label="[m]",
         y_label="[m]",
-        panels=tuple(
-            Panel(
-                f"{title}: {'xyz'[i]}, {'xyz'[k]}",
-                (
-                    Line("path", path[:, i], path[:, k]),
-                    Line("start", path[:1, i], path[:1, k], points=True),
-                ),
-                y_label=f"{'xyz'[k]} [m]",
-            )
-            for title, i, k in (
-                ("From above", 0, 1),
-                ("From the front", 0, 2),
-                ("From the side", 1, 2),
-            )
-        ),
+        panels=panels,
         equal=True,
     )
 
@@ -120,7 +101,6 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
         x_label="time [s]",
         y_label="temperature [°C]",
         panels=(Panel("", timeline.curves(analysis.joint_names, motion.temperature)),),
-        columns=1,
     )
 
 
@@ -137,11 +117,11 @@ def stack_chart(analysis: Analysis) -> LineChart:
         line = "; the line is the power measured at the bus"
     return _over_time(
         analysis,
-        [Panel("", tuple(lines))],
-        key="power_stack",
-        title="Power consumption over time",
-        caption=f"Electrical power of standby, drivers and each joint, stacked{line}. Joints that "
-        "feed power back lower the total below the top.",
+        "power_stack",
+        "Power consumption over time",
+        f"Electrical power of standby, drivers and each joint, stacked{line}. Joints that feed "
+        "power back lower the total below the top.",
+        [Panel("", lines)],
         y_label="power [W]",
     )
 
@@ -151,20 +131,19 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
 
     `truth` is the true electrical energy of each joint in a simulation [joints], J, if known.
     """
-    powers = analysis.powers
-    names = ("drivers", "standby", "regeneration")
+    powers, names = analysis.powers, ("drivers", "standby", "regeneration")
     rest = [powers.driver_energy, powers.standby_energy, powers.regeneration_energy]
-    no_joint = [np.nan] * len(names)
+
+    def of_joints(values: Array) -> Array:
+        return np.array([*values, *(np.nan for _ in names)])
+
+    electrical = np.round([*powers.electrical_energy, *rest], 3)
     bars = [
-        Bars(
-            "electrical",
-            np.round([*powers.electrical_energy, *rest], 3),
-            half_width=np.array([*powers.energy_half_width, *no_joint]),
-        ),
-        Bars("mechanical", np.array([*powers.mechanical_energy, *no_joint]), role="aside"),
+        Bars("electrical", electrical, half_width=of_joints(powers.energy_half_width)),
+        Bars("mechanical", of_joints(powers.mechanical_energy), role="aside"),
     ]
     if truth is not None:
-        bars.append(Bars("true electrical", np.array([*truth, *no_joint]), role="truth"))
+        bars.append(Bars("true electrical", of_joints(truth), role="truth"))
     return BarChart(
         key="energy_split",
         title="Energy by consumer",
@@ -173,7 +152,7 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         y_label="energy [J]",
         categories=(*analysis.joint_names, *names),
         joints=(*range(len(analysis.joint_names)), *(None for _ in names)),
-        bars=tuple(bars),
+        bars=bars,
     )
 
 
@@ -191,6 +170,10 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
     )
     return _over_time(
         analysis,
+        "bus_power",
+        "Power of the whole arm: measured and modelled",
+        "Bus voltage times current, and the model's total of joints, drivers and standby with its "
+        "95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
         [
             Panel("Power at the supply", curves, note=f"RMSE {rmse:.2f} W"),
             Panel(
@@ -200,10 +183,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
                 y_label="difference [W]",
             ),
         ],
-        key="bus_power",
-        title="Power of the whole arm: measured and modelled",
-        caption="Bus voltage times current, and the model's total of joints, drivers and standby "
-        "with its 95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
+        columns=1,
         y_label="power [W]",
     )
 
@@ -222,12 +202,11 @@ def power_chart(analysis: Analysis) -> LineChart:
         panels.append(Panel(joint, lines, j, f"peak {np.nanmax(electrical):.0f} W"))
     return _over_time(
         analysis,
+        "power",
+        "Power of each joint",
+        "Electrical power from measured currents, with its 95 % band, and the mechanical power at "
+        f"the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
         panels,
-        columns=3,
-        key="power",
-        title="Power of each joint",
-        caption="Electrical power from measured currents, with its 95 % band, and the mechanical "
-        f"power at the motor shaft ({S0}, Figs. 14-15). Below zero the joint feeds power back.",
         y_label="power [W]",
     )
 
@@ -235,14 +214,10 @@ def power_chart(analysis: Analysis) -> LineChart:
 def energy_chart(analysis: Analysis) -> LineChart:
     """Electrical energy of each joint over time (S0 Figs. 14-15)."""
     timeline = Timeline(analysis.powers.time, analysis.powers.breaks)
-    return _over_time(
-        analysis,
-        [Panel("", timeline.curves(analysis.joint_names, analysis.powers.energy))],
-        key="energy",
-        title="Energy of each joint",
-        caption=f"Electrical energy since the start ({S0}, Figs. 14-15).",
-        y_label="energy [J]",
-    )
+    panel = Panel("", timeline.curves(analysis.joint_names, analysis.powers.energy))
+    caption = f"Electrical energy since the start ({S0}, Figs. 14-15)."
+    title = "Energy of each joint"
+    return _over_time(analysis, "energy", title, caption, [panel], y_label="energy [J]")
 
 
 # Torque, current and friction: recorded beside modelled, and the errors.
@@ -287,12 +262,11 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
     timeline = Timeline(torque.time, torque.breaks)
     return _over_time(
         analysis,
+        "torque",
+        "Torque: recorded and modelled",
+        "target_moment, from the controller's own frictionless dynamics, and the torque of links, "
+        f"payload and motor inertia in the model ({S0}, Figs. 8-9).",
         _compared(analysis, timeline, "recorded", torque.recorded, torque.modelled, "N m"),
-        columns=3,
-        key="torque",
-        title="Torque: recorded and modelled",
-        caption="target_moment, from the controller's own frictionless dynamics, and the torque "
-        f"of links, payload and motor inertia in the model ({S0}, Figs. 8-9).",
         y_label="torque [N m]",
     )
 
@@ -300,46 +274,34 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
 def current_chart(analysis: Analysis) -> LineChart:
     """Measured against estimated current (S0 Figs. 11-12)."""
     current = analysis.current
-    timeline = Timeline(current.time, current.breaks)
-    signals = current.measured, current.modelled
+    timeline, signals = Timeline(current.time, current.breaks), (current.measured, current.modelled)
     return _over_time(
         analysis,
+        "current",
+        "Current: measured and estimated",
+        f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the currents "
+        "that the model predicts from the motion alone, with its friction scaled to the first 3 s "
+        f"({S0}, Figs. 11-12).",
         _compared(analysis, timeline, "measured", *signals, "A", current.moving),
-        columns=3,
-        key="current",
-        title="Current: measured and estimated",
-        caption=f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the "
-        "currents that the model predicts from the motion alone, with its friction scaled to the "
-        f"first 3 s ({S0}, Figs. 11-12).",
         y_label="current [A]",
     )
 
 
 def torque_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Torque errors by joint (S0 Fig. 10)."""
-    return _error_chart(
-        [(a, a.torque.modelled - a.torque.recorded) for a in analyses if a.torque is not None],
-        key="torque_error",
-        title="Torque error",
-        caption="Modelled minus recorded torque: median, quartiles, 1st and 99th percentile; dots "
-        f"are the largest errors ({S0}, Fig. 10).",
-        y_label="error [N m]",
-    )
+    errors = [(a, a.torque.modelled - a.torque.recorded) for a in analyses if a.torque is not None]
+    return _error_chart(errors, "torque", "Modelled minus recorded", "N m", "Fig. 10")
 
 
 def current_error_chart(analyses: Sequence[Analysis]) -> BoxChart | None:
     """Current errors by joint (S0 Fig. 13)."""
-    return _error_chart(
-        [(a, a.current.modelled - a.current.measured) for a in analyses],
-        key="current_error",
-        title="Current error",
-        caption="Estimated minus measured current: median, quartiles, 1st and 99th percentile; "
-        f"dots are the largest errors ({S0}, Fig. 13).",
-        y_label="error [A]",
-    )
+    errors = [(a, a.current.modelled - a.current.measured) for a in analyses]
+    return _error_chart(errors, "current", "Estimated minus measured", "A", "Fig. 13")
 
 
-def _error_chart(entries: Sequence[tuple[Analysis, Array]], **texts: Any) -> BoxChart | None:
+def _error_chart(
+    entries: Sequence[tuple[Analysis, Array]], what: str, difference: str, unit: str, figure: str
+) -> BoxChart | None:
     """Box plots of errors [samples, joints]."""
     if not entries:
         return None
@@ -349,17 +311,20 @@ def _error_chart(entries: Sequence[tuple[Analysis, Array]], **texts: Any) -> Box
         return np.percentile(finite, BOX) if finite.size else np.full(len(BOX), np.nan)
 
     return BoxChart(
+        key=f"{what}_error",
+        title=f"{what.capitalize()} error",
+        caption=f"{difference} {what}: median, quartiles, 1st and 99th percentile; dots are the "
+        f"largest errors ({S0}, {figure}).",
+        y_label=f"error [{unit}]",
         categories=entries[0][0].joint_names,
-        series=tuple(analysis.label for analysis, _ in entries),
+        series=[analysis.label for analysis, _ in entries],
         boxes=np.array([[box(column) for column in error.T] for _, error in entries]),
-        **texts,
     )
 
 
 def friction_chart(analysis: Analysis) -> LineChart | None:
     """Friction torque against speed: the data and the law; None if no joint moves."""
-    current = analysis.current
-    panels = []
+    current, panels = analysis.current, []
     for j, joint in enumerate(analysis.joint_names):
         rows = np.flatnonzero(current.moving[:, j])
         if rows.size == 0:
@@ -379,7 +344,7 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
         "law depends on load or temperature, its points form a band.",
         x_label="speed [rad/s]",
         y_label="friction [N m]",
-        panels=tuple(panels),
+        panels=panels,
     )
 
 

@@ -23,8 +23,7 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.typing import Array, Progress
 
-BIN = 1.0
-"""Length of the intervals of mean power [s]."""
+BIN = 1.0  # length of the intervals of mean power [s]
 _BATCH = 125
 SHOWN_CYCLES = 30
 STATE_NAMES: dict[ArmState, str] = {
@@ -38,31 +37,20 @@ STATE_NAMES: dict[ArmState, str] = {
 
 @dataclass(frozen=True)
 class Shift:
-    """Energy of one arm over one or more recordings, one after another.
-
-    Attributes:
-        time: since the start [bins], s.
-        power, bus: mean total power between the previous time and this one, and that measured at
-            the bus, NaN where it was not recorded [bins], W.
-        starts: first bin of each recording but the first, and behind each gap.
-        energy, bus_energy: whole arm [J]; bus_energy is None if it is not recorded throughout.
-        half_width: of the 95 % interval of `energy`.
-        state_time, state_energy: by state [s], [J].
-        cycles, channels: completed cycles, and the layout of their readings.
-    """
+    """Energy of one arm over one or more recordings, one after another."""
 
     joint_names: tuple[str, ...]
-    time: Array
-    power: Array
-    bus: Array
-    starts: NDArray[np.int_]
-    energy: float
-    bus_energy: float | None
-    half_width: float
-    state_time: dict[ArmState, float]
-    state_energy: dict[ArmState, float]
-    cycles: tuple[Cycle, ...]
-    channels: Channels
+    time: Array  # since the start [bins], s
+    power: Array  # mean total power between the previous time and this one [bins], W
+    bus: Array  # the same measured at the bus, NaN where it was not recorded
+    starts: NDArray[np.int_]  # first bin of each recording but the first, and behind each gap
+    energy: float  # whole arm [J]
+    bus_energy: float | None  # None if it is not recorded throughout
+    half_width: float  # of the 95 % interval of `energy`
+    state_time: dict[ArmState, float]  # [s]
+    state_energy: dict[ArmState, float]  # [J]
+    cycles: tuple[Cycle, ...]  # completed
+    channels: Channels  # layout of their readings
 
     @property
     def seconds(self) -> float:
@@ -157,45 +145,40 @@ def shift_charts(shift: Shift) -> list[Chart]:
     lines = [minutes.curve("model", shift.power)]
     if np.isfinite(shift.bus).any():
         lines.insert(0, minutes.curve("measured", shift.bus, "measured"))
-    charts: list[Chart] = [
-        LineChart(
-            key="shift_power",
-            title="Power over the shift",
-            caption="Mean power of the whole arm per second.",
-            x_label="time [min]",
-            y_label="power [W]",
-            panels=(Panel("", tuple(lines)),),
-            columns=1,
-            group="shift",
-        )
-    ]
+    power = LineChart(
+        key="shift_power",
+        title="Power over the shift",
+        caption="Mean power of the whole arm per second.",
+        x_label="time [min]",
+        y_label="power [W]",
+        panels=[Panel("", lines)],
+        group="shift",
+    )
     latest, count = shift.cycles[-SHOWN_CYCLES:], len(shift.cycles)
-    if latest:
-        rows = [cycle.summary(shift.channels) for cycle in latest]
-        caption = "Energy while moving and while waiting, by cycle"
-        more = f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."
-        charts.append(
-            BarChart(
-                key="cycles",
-                title="Energy per cycle",
-                caption=caption + more,
-                y_label="energy [J]",
-                categories=tuple(f"cycle {cycle.number}" for cycle in latest),
-                joints=(None,) * len(latest),
-                bars=(
-                    Bars("moving", np.array([each["motion_energy"] for each in rows])),
-                    Bars("waiting", np.array([each["idle_energy"] for each in rows]), role="aside"),
-                ),
-                stacked=True,
-            )
-        )
-    return charts
+    if not latest:
+        return [power]
+    rows = [cycle.summary(shift.channels) for cycle in latest]
+    more = f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."
+    cycles = BarChart(
+        key="cycles",
+        title="Energy per cycle",
+        caption="Energy while moving and while waiting, by cycle" + more,
+        y_label="energy [J]",
+        categories=[f"cycle {cycle.number}" for cycle in latest],
+        joints=[None] * len(latest),
+        bars=[
+            Bars("moving", np.array([each["motion_energy"] for each in rows])),
+            Bars("waiting", np.array([each["idle_energy"] for each in rows]), role="aside"),
+        ],
+        stacked=True,
+    )
+    return [power, cycles]
 
 
 def shift_table(shift: Shift, tariff: Tariff) -> Table:
     """Time, energy, cost and CO2 by state of the arm."""
-    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]"]
-    columns += [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
+    amounts = [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
+    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]", *amounts]
 
     def row(name: str, seconds: float, joules: float) -> tuple[Cell, ...]:
         mean = joules / seconds if seconds > 0 else None
@@ -205,16 +188,16 @@ def shift_table(shift: Shift, tariff: Tariff) -> Table:
         return name, seconds / 60, joules / 3600, mean, share, *known
 
     rows = [
-        row(STATE_NAMES[state], shift.state_time[state], shift.state_energy[state])
-        for state in ArmState
-        if shift.state_time[state] > 0
+        row(STATE_NAMES[state], seconds, shift.state_energy[state])
+        for state, seconds in shift.state_time.items()
+        if seconds > 0
     ]
     rows.append(row("whole recording", shift.seconds, shift.energy))
     note = "Energy of the robot bus"
     if tariff.supply_efficiency < 1:
         note += f"; cost and CO2 at the wall with {100 * tariff.supply_efficiency:.0f} % efficiency"
     note += ". Telemetry does not include the controller's computer and power supply."
-    return Table("shift", "Energy of the shift", tuple(columns), tuple(rows), note)
+    return Table("shift", "Energy of the shift", columns, rows, note)
 
 
 def cycle_table(shift: Shift) -> Table | None:
@@ -232,7 +215,7 @@ def cycle_table(shift: Shift) -> Table | None:
         *((f"{joint}_energy", f"{joint} [J]") for joint in shift.joint_names),
     ):
         values = np.array([each[key] for each in figures])
-        statistics = (values.mean(), values.std(), values.min(), values.max())
+        statistics = values.mean(), values.std(), values.min(), values.max()
         rows.append((name, *map(float, statistics)))
     columns = ("per cycle", "mean", "standard deviation", "smallest", "largest")
-    return Table("cycle_table", f"{len(figures)} cycles", columns, tuple(rows))
+    return Table("cycle_table", f"{len(figures)} cycles", columns, rows)

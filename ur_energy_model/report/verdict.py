@@ -13,16 +13,14 @@ from ur_energy_model.identification.quality import Motion
 Grade = Literal["good", "fair", "poor"]
 
 ORDER: tuple[Grade, ...] = ("good", "fair", "poor")
-TORQUE_R2 = (0.99, 0.95)
-"""Smallest R2 of the torque of every joint for a good and for a fair model."""
+TORQUE_R2 = (0.99, 0.95)  # smallest R2 of the torque of every joint for a good and for a fair model
 CURRENT_R2 = (0.90, 0.60)
 """The same for the current of moving joints; lowest at the wrists, where friction dominates."""
 POWER_RMSE = (2.0, 4.0)
 """Largest RMSE of the power at the supply [W]; the noise of the measurement is about 1.5 W."""
 POWER_RMSE_PERCENT = (3.0, 6.0)
 """The same in percent of the power's range; the better of both grades counts."""
-ENERGY_ERROR = (1.0, 3.0)
-"""Largest error of the energy at the supply, percent."""
+ENERGY_ERROR = (1.0, 3.0)  # largest error of the energy at the supply, percent
 MOTION_ENERGY_ERROR = (10.0, 20.0)
 """Largest error of the energy above standstill, predicted from the motion alone, percent."""
 

@@ -20,8 +20,7 @@ ENVIRONMENT: dict[str, str] = {
     for key in ("username", "password", "ca", "certificate", "key")
 }
 """Variables that are used where the file does not state a key of `mqtt`."""
-_TEXTS = ("username", "password")
-"""Keys of `mqtt` that are no files."""
+_TEXTS = ("username", "password")  # keys of `mqtt` that are no files
 
 
 @dataclass(frozen=True)

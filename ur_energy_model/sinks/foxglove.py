@@ -27,8 +27,7 @@ from ur_energy_model.telemetry.bag.messages import BagTopic, Messages
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
 
 SERVER_NAME = "ur_energy_model"
-BACKLOG = 512
-"""Messages that wait for a slow client; the oldest is dropped for a new one."""
+BACKLOG = 512  # messages that wait for a slow client; the oldest is dropped for a new one
 
 
 def foxglove_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
@@ -50,8 +49,7 @@ class FoxgloveDelivery(ServerListener):
         self._kept: dict[str, Messages] = {}
         self._server: WebSocketServer | None = None
         self._lock = threading.Lock()
-        self.subscriptions: Counter[int] = Counter()
-        """Number of subscriptions of each client."""
+        self.subscriptions: Counter[int] = Counter()  # number of subscriptions of each client
         self._new_topics: set[str] = set()
 
     @property
@@ -153,16 +151,11 @@ class FoxgloveDelivery(ServerListener):
 # A browser lets any page connect to a WebSocket server of the user's machine or network, and names
 # the page's site in the header Origin (RFC 6455, 10.2), which the SDK's server does not check.
 
-FOXGLOVE_SITE = "foxglove.dev"
-"""Of the application in the browser; its subdomains too."""
-DEADLINE = 5.0
-"""Longest time for a client to send its request [s]."""
-PATIENCE = 60.0
-"""Longest time for which a client may not read anything [s]."""
-MOST_HEADER = 16_384
-"""Bytes of the longest request."""
-MOST_CLIENTS = 64
-"""Connections at one time; others are closed at once."""
+FOXGLOVE_SITE = "foxglove.dev"  # of the application in the browser; its subdomains too
+DEADLINE = 5.0  # longest time for a client to send its request [s]
+PATIENCE = 60.0  # longest time for which a client may not read anything [s]
+MOST_HEADER = 16_384  # bytes of the longest request
+MOST_CLIENTS = 64  # connections at one time; others are closed at once
 _PIECE = 65_536
 _REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 

@@ -45,8 +45,7 @@ BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
 """Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
 SHOWN = fox.Duration(2)
 """The arm vanishes this long after the last reading, as the markers of rviz do."""
-SHELL = 1.1
-"""Radius of the coloured links relative to those of the URDF, which they cover."""
+SHELL = 1.1  # radius of the coloured links relative to those of the URDF, which they cover
 TEXT_HEIGHT, TEXT_ABOVE = 0.12, 0.25
 """Size of the total power, and its height above the highest joint [m]."""
 GREY = fox.Color(r=0.5, g=0.5, b=0.5, a=0.9)
@@ -219,8 +218,7 @@ def source_status(arm: str, link: LinkStatus) -> Status:
 
 # An MCAP file with the messages that the Foxglove server sends.
 
-CHUNK_SECONDS = 1.0
-"""Time between writes: what a killed process loses at most."""
+CHUNK_SECONDS = 1.0  # time between writes: what a killed process loses at most
 MOST_CHUNKS = 3600
 """Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
 

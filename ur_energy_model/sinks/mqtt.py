@@ -27,20 +27,15 @@ from ur_energy_model.sinks.sparkplug import (
 )
 
 OPTION = "--mqtt"
-PORTS = {"mqtt": 1883, "mqtts": 8883}
-"""Default port by scheme (registered with IANA)."""
-BATCH = 50
-"""Most readings that are on the way at once."""
-POLL = 0.05
-"""Longest time between polls for new readings [s]."""
+PORTS = {"mqtt": 1883, "mqtts": 8883}  # default port by scheme (registered with IANA)
+BATCH = 50  # most readings that are on the way at once
+POLL = 0.05  # longest time between polls for new readings [s]
 BIRTH_PAUSE = 1.0
 """Shortest time between two births of the node, however many commands request them [s]."""
-SILENCE = 5.0
-"""Time without readings after which an arm is dead to hosts [s]."""
+SILENCE = 5.0  # time without readings after which an arm is dead to hosts [s]
 KEEP_ALIVE = 15
 """Longest silence on the connection [s]; the broker publishes the will after 1.5 times that."""
-LONGEST_WAIT = 10.0
-"""Longest time for an answer of the broker [s]."""
+LONGEST_WAIT = 10.0  # longest time for an answer of the broker [s]
 
 
 def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> MqttSink:

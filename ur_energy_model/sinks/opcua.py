@@ -34,14 +34,11 @@ from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink, Sink
 
 OPTION = "--opcua"
 _FORM = "state opc.tcp://ADDRESS[:PORT][/PATH]"
-DAYS = 3650
-"""Validity of a certificate that is made here."""
+DAYS = 3650  # validity of a certificate that is made here
 LONGEST_START, LONGEST_WRITE = 60.0, 10.0
 """Longest times for the start and for a reading [s]; a loop that takes longer hangs."""
-MOST_CLIENTS = 20
-"""Connections that are accepted at once."""
-SILENCE = 5.0
-"""Time without readings after which the values of an arm are marked as old [s]."""
+MOST_CLIENTS = 20  # connections that are accepted at once
+SILENCE = 5.0  # time without readings after which the values of an arm are marked as old [s]
 
 
 def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> Sink:

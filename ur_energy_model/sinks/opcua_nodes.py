@@ -25,10 +25,8 @@ IA = "http://opcfoundation.org/UA/IA/"
 MACHINERY = "http://opcfoundation.org/UA/Machinery/"
 ECM = "http://opcfoundation.org/UA/ECM/"
 MACHINERY_ENERGY = "http://opcfoundation.org/UA/Machinery/Energy/"
-OWN = "urn:ur_energy_model:energy"
-"""Namespace of what no specification defines."""
-BASE = ""
-"""That of OPC UA itself."""
+OWN = "urn:ur_energy_model:energy"  # namespace of what no specification defines
+BASE = ""  # that of OPC UA itself
 SPACES = (DI, IA, MACHINERY, ECM, MACHINERY_ENERGY, OWN)
 
 MACHINES, MACHINE_IDENTIFICATION_TYPE = (MACHINERY, 1001), (MACHINERY, 1012)
@@ -40,8 +38,7 @@ CLASS_NAMES, RESOURCE_NAMES = ((ECM, 6273), (ECM, 6057)), ((ECM, 6111),)
 """EnumValues of accuracy classes and of resources, whose values the file leaves out."""
 ELECTRICITY = 1
 """Resource of every measurement."""
-RESOURCES = ("Not specified", "Electricity")
-"""Those that occur here."""
+RESOURCES = ("Not specified", "Electricity")  # those that occur here
 Node: TypeAlias = "str | tuple[str, int] | int"
 """Identifier in OWN, a namespace and number, or a number in OPC UA itself."""
 
@@ -186,8 +183,7 @@ class AddressSpace:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.spaces: dict[str, int] = {BASE: 0}
-        """Index of each namespace."""
+        self.spaces: dict[str, int] = {BASE: 0}  # index of each namespace
 
     async def add_types(self) -> None:
         """Add the types."""
@@ -212,12 +208,9 @@ FOLDERS = (
     ("Electricity", MACHINERY_ENERGY),
 )
 """From the machine down to its metering points."""
-PLAIN = "Energy"
-"""Folder of the values under the names of the ROS topics."""
-START = "StartTime"
-"""Key of the time of the last reset."""
-LONGEST_REASON = 200
-"""Most characters of the reason of a reset that are kept."""
+PLAIN = "Energy"  # folder of the values under the names of the ROS topics
+START = "StartTime"  # key of the time of the last reset
+LONGEST_REASON = 200  # most characters of the reason of a reset that are kept
 _INTERVAL = {
     "accounted_s": "time of the interval that was measured [s]",
     "unaccounted_s": "time of the interval without samples [s]",
@@ -234,8 +227,7 @@ class MachineNodes:
 
     def __init__(self, space: AddressSpace, arm: str) -> None:
         self._space, self._arm = space, arm
-        self._kinds: dict[str, ua.VariantType] = {}
-        """Types of the values of all variables, by key."""
+        self._kinds: dict[str, ua.VariantType] = {}  # types of the values of all variables, by key
         self._points: set[str] = set()
         self._written: dict[str, object] = {}
         self._status = ua.StatusCodes.Good

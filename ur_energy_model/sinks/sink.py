@@ -71,14 +71,10 @@ class ArmActions:
     read_interval: Callable[[], Mapping[str, object]]
 
 
-NOT_OPEN = "not open yet"
-"""Problem of a sink that was made a moment ago."""
-MOST_WAITING = 50
-"""Readings that wait; the oldest is dropped for a new one."""
-FIRST_PAUSE = 0.5
-"""Pause after the first failure of a sink [s]."""
-LAST_CHANCE = 1.0
-"""Longest time for readings that wait when the sink is closed [s]."""
+NOT_OPEN = "not open yet"  # problem of a sink that was made a moment ago
+MOST_WAITING = 50  # readings that wait; the oldest is dropped for a new one
+FIRST_PAUSE = 0.5  # pause after the first failure of a sink [s]
+LAST_CHANCE = 1.0  # longest time for readings that wait when the sink is closed [s]
 
 
 @dataclass(frozen=True)

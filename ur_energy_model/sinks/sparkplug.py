@@ -34,13 +34,11 @@ from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.sink import ArmReading
 
-Value: TypeAlias = float | int | str | None
-"""Of a metric; None where a number is unknown."""
+Value: TypeAlias = float | int | str | None  # of a metric; None where a number is unknown
 
 # Readings until the broker has them: in few bytes each, and bounded.
 
-MOST_STORED = 36_000
-"""Readings kept while the broker is away: an hour at 10 a second, 15 MB."""
+MOST_STORED = 36_000  # readings kept while the broker is away: an hour at 10 a second, 15 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ class StoredReading:
 
 
 Readings: TypeAlias = tuple[StoredReading, ...]
-Newest: TypeAlias = Mapping[str, StoredReading]
-"""Newest reading of each arm."""
+Newest: TypeAlias = Mapping[str, StoredReading]  # newest reading of each arm
 
 
 class ReadingStore:
@@ -153,8 +150,7 @@ REBIRTH = "Node Control/Rebirth"
 STATES = "spBv1.0/STATE/"
 """Beginning of the topics on which host applications publish that they are online."""
 _LONGEST_STATE, _MOST_HOSTS = 1000, 64
-SEQUENCE = 256
-"""seq and bdSeq count from 0 to 255."""
+SEQUENCE = 256  # seq and bdSeq count from 0 to 255
 
 
 class Message(NamedTuple):

@@ -33,14 +33,10 @@ from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.typing import Self
 
-SECONDS = 300
-"""Length of the history of powers; no terminal shows more."""
-LEAST_ENERGY = 1.0
-"""Electrical energy from which on an efficiency is shown [J]."""
-NAME, POWER, ENERGY, SMALL, LEAST_BAR = 20, 9, 11, 7, 4
-"""Widths of columns."""
-WIDEST = 120
-"""Columns that are used of a wider terminal."""
+SECONDS = 300  # length of the history of powers; no terminal shows more
+LEAST_ENERGY = 1.0  # electrical energy from which on an efficiency is shown [J]
+NAME, POWER, ENERGY, SMALL, LEAST_BAR = 20, 9, 11, 7, 4  # widths of columns
+WIDEST = 120  # columns that are used of a wider terminal
 FOOTER = "q or Ctrl-C: quit"
 UNKNOWN = "-"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -226,8 +222,7 @@ def _sink(sink: SinkStatus) -> Text:
     return Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
 
 
-PERIOD = 0.25
-"""Time between two pictures [s]."""
+PERIOD = 0.25  # time between two pictures [s]
 PICTURES_A_SECOND = round(1.0 / PERIOD)
 
 
