@@ -10,8 +10,12 @@ import pytest
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import EVIDENCE, ArmPrior, Evidence
-from ur_energy_model.identification.reflected_inertia import expected_inertia
-from ur_energy_model.identification.torque_constants import FLEET, FLEET_POWER, TorqueConstantPrior
+from ur_energy_model.identification.torque_constants import (
+    FLEET,
+    FLEET_POWER,
+    TorqueConstantPrior,
+    expected_inertia,
+)
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import Fleet, FleetArm, Prediction, SizeHierarchy

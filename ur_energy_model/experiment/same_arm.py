@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.errors import MotionRefusedError, WrongRobotError
-from ur_energy_model.identification.reflected_inertia import expected_inertia
+from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup

@@ -9,15 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.codec import plain
-from ur_energy_model.identification.dynamics import DynamicsEstimate, inertia_with_currents
+from ur_energy_model.identification.dynamics import DynamicsEstimate
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult, fit_sessions
-from ur_energy_model.identification.reflected_inertia import InertiaEstimate
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (
+    InertiaEstimate,
     JointEstimate,
     TorqueConstantPrior,
-    own_deviation,
-    stated_deviation,
+    inertia_with_currents,
     with_shared_sizes,
 )
 from ur_energy_model.model.drives import JointModel
@@ -102,7 +101,7 @@ def fit_drives(
         own = np.hypot([fit.friction_std[name] for name in names], varying)
         std = {
             "reflected_inertia": float(inertia.std[j]),
-            "torque_constant": stated_deviation(fit),
+            "torque_constant": fit.stated_deviation,
             "winding_resistance": float(power.resistance_std[j]),
             "back_emf_constant": float(power.back_emf_std[j]),
         }
@@ -181,7 +180,7 @@ def _evidence(
     that of bus power. Inertias before and after the currents; those of target_moment have no prior
     to speak of.
     """
-    own = np.array([own_deviation(fit) for fit in regressed])
+    own = np.array([fit.own_deviation for fit in regressed])
     constant = np.array([fit.regressed_constant for fit in regressed])
     usable = np.isfinite(own) & np.isfinite(constant)
     precision = np.where(usable, 1.0 / np.square(np.where(usable, own * constant, 1.0)), 0.0)

@@ -100,7 +100,7 @@ def identify_base_parameters(
             )
             for recording in chosen:
                 narrow = ParallelFilter(recording.cutoff)
-                for motion in recording.motions():
+                for motion in recording.motions:
                     fit.accumulate(motion, narrow)
             fits.append(fit)
         parameters = fits[0].solve()

@@ -17,7 +17,7 @@ from ur_energy_model.identification.filtered_motion import (
     usable_runs,
     usable_samples,
 )
-from ur_energy_model.identification.friction_stages import DirectionMemory
+from ur_energy_model.identification.friction_fit import DirectionMemory
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics

@@ -10,7 +10,6 @@ import numpy as np
 from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import Buffer, Recording
-from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.target_moment import (
     CENTER,
     COUNT,
@@ -25,7 +24,7 @@ from ur_energy_model.identification.target_moment import (
     TorqueInformation,
     setup_from,
 )
-from ur_energy_model.identification.torque_constants import JointEstimate, reflected_inertia
+from ur_energy_model.identification.torque_constants import InertiaEstimate, expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import LinkTensors
 from ur_energy_model.model.robots import RobotDescription
@@ -251,22 +250,6 @@ def inertia_from_torque(
     )
 
 
-def inertia_with_currents(
-    before: InertiaEstimate, joints: Sequence[JointEstimate]
-) -> InertiaEstimate:
-    """Reflected inertias with those unknown before updated by the currents.
-
-    An inertia counts as identified from currents if they halve its standard deviation.
-    """
-    value, std, source = before.value.copy(), before.std.copy(), list(before.source)
-    for j, joint in enumerate(joints):
-        found = reflected_inertia(joint, float(before.value[j]), float(before.std[j]))
-        if found is not None:
-            value[j], std[j] = found
-            source[j] = "current" if std[j] < 0.5 * before.std[j] else "prior"
-    return InertiaEstimate(value, std, tuple(source))
-
-
 # Setups as stated: mounting and payload from the user, the controller or the recording.
 
 
@@ -375,22 +358,20 @@ class RecordingDynamics:
 
         Where parts of a recording are kept, a first pass writes the torques beside their motions.
         """
-        own = self.carried
+        own, kept = self.carried, recording.kept is not None
         key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
-        if key in recording.link_torques:
-            torques = iter(recording.link_torques[key])
-            for motion in recording.motions():
-                for rows, _ in payload_runs(motion.payload):
-                    yield motion.cut(rows), next(torques)
-            return
-        computed: Buffer[Array] = Buffer()
-        for motion in recording.motions():
-            for part, arm in self.parts(motion):
-                torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
-                if recording.kept is not None:
-                    computed.append(torque)
+        stored = recording.link_torques.get(key)
+        torques, computed = iter(stored or ()), Buffer[Array]()
+        for motion in recording.motions:
+            for rows, controller_payload in payload_runs(motion.payload):
+                part, torque = motion.cut(rows), next(torques, None)
+                if torque is None:
+                    arm = ArmDynamics(self.robot, self.actual_setup(controller_payload))
+                    torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                    if kept:
+                        computed.append(torque)
                 yield part, torque
-        if recording.kept is not None:
+        if kept and stored is None:
             recording.keep_link_torques({key: computed})
 
     def actual_setup(self, controller_payload: Array) -> Setup:

@@ -252,8 +252,8 @@ def _compare_power(
     ]
     statistics = [PowerStatistics(each.channels, model.bus.residual) for each in calculators]
     lacking: set[int] = set()
-    kept = recording.kept_samples()
-    for part in iterate_bag(recording.path, names) if kept is None else kept:
+    whole = recording.kept is None
+    for part in iterate_bag(recording.path, names) if whole else recording.samples_kept:
         known = replace(part, columns={name: part[name] for name in names if name in part})
         for start in range(0, len(known), BATCH):
             batch = known.cut(slice(start, start + BATCH))
@@ -283,7 +283,7 @@ def anchored_friction(
 ) -> Session:
     """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
     anchor = FrictionAnchor(model)
-    for motion in recording.motions():
+    for motion in recording.motions:
         for part, dynamics in setups.parts(motion):
             state, warmth = (part.q, part.qd, part.qdd, part.current), part.known_temperature
             anchor.observe(dynamics, part.time, *state, warmth)

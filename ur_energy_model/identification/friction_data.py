@@ -1,23 +1,16 @@
-"""Currents of an arm as regression data: columns, friction laws, sessions, priors."""
+"""Friction laws to fit to the currents of an arm: candidates, their choice, priors and columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.filtered_motion import FilteredMotion, merged_ranges
-from ur_energy_model.identification.least_squares import (
-    MAX_BLOCKS,
-    BlockedGram,
-    Prior,
-    gram_matrices_by_joint,
-    solve,
-)
+from ur_energy_model.identification.filtered_motion import FilteredMotion
+from ur_energy_model.identification.least_squares import Prior, solve
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import (
     LAWS,
@@ -30,7 +23,6 @@ from ur_energy_model.model.friction import (
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import scaled_parameters
-from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Mask
 
 # Candidate friction laws of a joint, and the choice among them by held-out errors.
@@ -56,18 +48,16 @@ _GRID = 8
 GAIN_PER_PARAMETER = 0.02  # held-out RMS a further parameter must save to be worth having
 
 
-@dataclass(frozen=True)
-class FrictionCandidate:
+class FrictionCandidate(NamedTuple):
     """A law with values for its shape constants."""
 
     law: FrictionLaw
-    shape: tuple[tuple[str, float], ...]
+    shape: dict[str, float]
 
     def scaled(self, width: int) -> Mask:
         """Coefficients [width] of (1/k_t, friction parameters / k_t, ...) that a session scales."""
-        out = np.zeros(width, dtype=bool)
-        out[1 : 1 + len(self.law.parameters)] = scaled_parameters(self.law.parameters)
-        return out
+        own = scaled_parameters(self.law.parameters)
+        return np.pad(own, (1, width - 1 - len(own)))
 
 
 def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
@@ -87,13 +77,14 @@ def candidates(friction: str, *, warm: bool) -> tuple[FrictionCandidate, ...]:
     for name, law in LAWS.items():
         tried = friction == AUTO and name in AUTOMATIC and (warm or not law.uses_temperature)
         if name == friction or tried:
-            grids = [
+            grids = (
                 [default] if low == high else np.geomspace(low, high, _GRID).tolist()
                 for low, default, high in law.shape.values()
-            ]
-            for values in product(*grids):
-                shape = zip(law.shape, map(float, values), strict=True)
-                out.append(FrictionCandidate(law, tuple(shape)))
+            )
+            out += (
+                FrictionCandidate(law, dict(zip(law.shape, values, strict=True)))
+                for values in product(*grids)
+            )
     return tuple(out)
 
 
@@ -112,9 +103,7 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
         if extra < 0 or name == best:
             continue
         loss = errors[name] - errors[best]
-        scatter = loss.std(ddof=1) / np.sqrt(len(loss)) if len(loss) > 1 else 0.0
-        allowance = (1 + GAIN_PER_PARAMETER) ** (2 * extra) - 1
-        if loss.mean() <= max(scatter, allowance * errors[best].mean()):
+        if loss.mean() <= max(_scatter(loss), _allowance(extra) * errors[best].mean()):
             return name, (
                 f"held-out RMS {rms[name]:.4g} A; {best} with more parameters gets "
                 f"{rms[best]:.4g} A, which is within the scatter over folds or too small a gain"
@@ -127,9 +116,19 @@ def choose(errors: dict[str, Array]) -> tuple[str, str]:
 def clearly_better(errors: Array, than: Array) -> bool:
     """Whether held-out errors [folds], A^2, are smaller by more than scatter and allowance."""
     gain = than - errors
-    scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-    allowance = (1 + GAIN_PER_PARAMETER) ** 2 - 1
-    return bool(gain.mean() > max(2.0 * scatter, allowance * than.mean()))
+    return len(gain) > 1 and bool(
+        gain.mean() > max(2 * _scatter(gain), _allowance(1) * than.mean())
+    )
+
+
+def _scatter(change: Array) -> float:
+    """Standard deviation of the mean over folds [folds]; 0 for a single one."""
+    return float(change.std(ddof=1) / np.sqrt(len(change))) if len(change) > 1 else 0.0
+
+
+def _allowance(parameters: int) -> float:
+    """Relative change of the mean square that so many parameters must bring."""
+    return float((1 + GAIN_PER_PARAMETER) ** (2 * parameters) - 1)
 
 
 # Friction scales of several sessions.
@@ -144,39 +143,28 @@ _WIDEST = 0.3  # prior standard deviation of the scales
 _BOUNDS = (0.2, 5.0)
 
 
-class SessionBlocks(NamedTuple):
-    """Gram matrices of one joint in one session."""
-
-    blocks: Array  # of [regressor, measurement] per block of time [blocks, p + 1, p + 1]
-    counts: Array  # number of samples per block [blocks]
-
-
 def session_scales(
-    sessions: Sequence[SessionBlocks],
-    prior: Prior,
-    which: Mask,
-    *,
-    applied: bool = True,
+    sessions: Sequence[Array], counts: Sequence[Array], prior: Prior, which: Mask, *, applied: bool
 ) -> tuple[Array, Array]:
     """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
 
-    `which` are the coefficients that the scale multiplies [p]. Not `applied` where the law may
-    explain differences of the sessions by temperature: scales are then the remainder.
+    `sessions` are Gram matrices of [regressor, measurement] per block of time [blocks, p + 1,
+    p + 1], `counts` the samples of each block [blocks], `which` the coefficients that the scale
+    multiplies [p]. Not `applied` where the law may explain differences of the sessions by
+    temperature: scales are then the remainder.
     """
-    p = len(which)
-    grams = [session.blocks.sum(axis=0) for session in sessions]
-    unscaled = np.concatenate([session.blocks for session in sessions])
-    counts = np.concatenate([session.counts for session in sessions])
-    owner = np.repeat(np.arange(len(sessions)), [len(session.counts) for session in sessions])
-    scales, blocks = np.ones(len(sessions)), unscaled
+    p, scales = len(which), np.ones(len(sessions))
+    blocks = unscaled = np.concatenate(sessions)
     if len(sessions) < 2 or not which.any():
         return scales, blocks
+    owner = np.repeat(np.arange(len(sessions)), [len(each) for each in sessions])
     for _ in range(_ROUNDS if applied else 1):
-        solution = solve(blocks, prior, counts)
+        solution = solve(blocks, prior, np.concatenate(counts))
         part = np.where(which, solution.coefficients, 0.0)
         rest = solution.coefficients - part
         independent = solution.effective_samples / max(solution.samples, 1.0)
-        for index, gram in enumerate(grams):  # the scale that fits best, the rest as fitted
+        for index, gram in enumerate(each.sum(axis=0) for each in sessions):
+            # The scale that fits best, the rest as fitted.
             square = float(part @ gram[:p, :p] @ part)
             cross = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
             weight = square * independent / max(solution.residual**2, 1e-30)
@@ -201,6 +189,10 @@ _LOAD_SPREAD = 0.2
 _NEGLIGIBLE = 1e-6
 _COULOMB_SHARE = 0.04
 _VISCOUS_SHARE = 0.028
+_FORM = 0.02
+"""Error of each friction coefficient that a model known before may have beyond its standard
+deviation, relative."""
+_LEAST = 1e-9
 
 
 def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
@@ -239,66 +231,23 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     return Prior(mean / scale, std / scale)
 
 
-# A model known before as the prior of the currents: its friction law, values and uncertainty.
+def known_prior(model: EnergyModel, j: int) -> Prior:
+    """The same from a model known before, in any session; its torque constant as weak.
 
-_FORM = 0.02
-"""Error of each friction coefficient that a model known before may have beyond its standard
-deviation, relative."""
-_LEAST = 1e-9
-
-
-class KnownFriction:
-    """Columns and priors of the friction laws of a model known before.
-
-    With few data its values are corrected only in the directions in which they are uncertain:
-    a friction scale at first, single parameters later. That is least squares with the prior's full
-    covariance.
+    With the prior's full covariance, few data correct the friction only in the directions in which
+    it is uncertain: a friction scale at first, single parameters later.
     """
-
-    def __init__(self, model: EnergyModel) -> None:
-        self.model = model
-        ratio = np.array([joint.gear_ratio for joint in model.joints])
-        self._bank = FrictionBank([joint.friction for joint in model.joints], ratio)
-        self.counts = [len(joint.friction.law.parameters) for joint in model.joints]
-        self.width = max(self.counts)
-        """Number of columns."""
-
-    def columns(self, point: OperatingPoint) -> Array:
-        """Terms of each joint's law [samples, n, width]; zero beyond its parameters."""
-        temperature = None if point.temperature is None else np.asarray(point.temperature)
-        out = np.zeros((*point.speed.shape, self.width))
-        for j, own in enumerate(self._bank.regressors(point.speed, point.load, temperature)):
-            out[:, j, : own.shape[1]] = own
-        return out
-
-    def candidate(self, j: int) -> FrictionCandidate:
-        """The law of a joint with its shape."""
-        friction = self.model.joints[j].friction
-        return FrictionCandidate(friction.law, tuple(friction.all_shape.items()))
-
-    def prior(self, j: int) -> Prior:
-        """Prior of (1/k_t, friction parameters / k_t) of a joint in any session.
-
-        The torque constant's is weak, as that of `current_prior`.
-        """
-        joint = self.model.joints[j]
-        names = joint.friction.law.parameters
-        mean = np.append(1.0, joint.friction.values) / joint.torque_constant
-        covariance = joint.current_root @ joint.current_root.T
-        covariance[0], covariance[:, 0] = 0.0, 0.0
-        covariance[0, 0] = (TORQUE_CONSTANT_SPREAD * mean[0]) ** 2
-        spread = float(self.model.session.friction_std[j])
-        scale = np.append(0.0, np.where(scaled_parameters(names), spread * mean[1:], 0.0))
-        floor = np.append(0.0, np.abs(mean[1:]) * _FORM + _LEAST)
-        covariance = covariance + np.outer(scale, scale) + np.diag(floor**2)
-        return Prior(mean, np.sqrt(np.diag(covariance)), covariance)
-
-    def temperature_range(self, j: int, seen: Array) -> Array:
-        """Temperatures that the law is known for, those seen [2] included, degC."""
-        known = self.model.joints[j].friction.temperature_range
-        if known is None or not np.isfinite(seen).all():
-            return seen
-        return np.array([min(known[0], seen[0]), max(known[1], seen[1])])
+    joint = model.joints[j]
+    mean = np.append(1.0, joint.friction.values) / joint.torque_constant
+    covariance = joint.current_root @ joint.current_root.T
+    covariance[0], covariance[:, 0] = 0.0, 0.0
+    covariance[0, 0] = (TORQUE_CONSTANT_SPREAD * mean[0]) ** 2
+    scaled = scaled_parameters(joint.friction.law.parameters)
+    spread = float(model.session.friction_std[j]) * np.where(scaled, mean[1:], 0.0)
+    scale = np.append(0.0, spread)
+    floor = np.append(0.0, np.abs(mean[1:]) * _FORM + _LEAST)
+    covariance = covariance + np.outer(scale, scale) + np.diag(floor**2)
+    return Prior(mean, np.sqrt(np.diag(covariance)), covariance)
 
 
 # Columns of the regression of current on load, friction and acceleration.
@@ -311,28 +260,32 @@ inertia is fitted; friction terms between."""
 class CurrentColumns:
     """The distinct columns of all candidates, so that candidates share their common terms.
 
-    `accelerations`: add a column for the motor inertia. `known`: friction of a model known before;
-    None without.
+    `accelerations`: add a column for the motor inertia. `known`: a model known before, whose
+    friction has columns of its own.
     """
 
     def __init__(
         self,
         laws: Sequence[FrictionCandidate],
         accelerations: bool,
-        known: KnownFriction | None = None,
+        known: EnergyModel | None = None,
     ) -> None:
-        self._known, self._accelerations = known, accelerations
         self._terms: dict[tuple[Term, tuple[float, ...]], tuple[int, dict[str, float]]] = {}
         self._candidates: list[list[int]] = []
-        for candidate in laws:
-            shape, columns = dict(candidate.shape), []
-            for term in candidate.law.terms.values():
-                key = (term, tuple(shape[name] for name in term.uses))
-                column, _ = self._terms.setdefault(key, (len(self._terms) + 1, shape))
-                columns.append(column)
-            self._candidates.append(columns)
-        self._known_from = len(self._terms) + 1
-        self.width = self._known_from + (0 if known is None else known.width) + 1 + accelerations
+        for law, shape in laws:
+            keys = ((term, tuple(shape[name] for name in term.uses)) for term in law.terms.values())
+            self._candidates.append(
+                [self._terms.setdefault(key, (len(self._terms) + 1, shape))[0] for key in keys]
+            )
+        self._accelerations, self._bank = accelerations, None
+        self._known_from = end = len(self._terms) + 1
+        if known is not None:
+            frictions = [joint.friction for joint in known.joints]
+            ratio = np.array([joint.gear_ratio for joint in known.joints])
+            self._bank = FrictionBank(frictions, ratio)
+            self._counts = [len(friction.law.parameters) for friction in frictions]
+            end += max(self._counts)
+        self.width = end + 1 + accelerations
 
     def of_law(self, index: int | None, j: int, with_inertia: bool) -> list[int]:
         """Columns of a candidate, or of the law of a joint known before where `index` is None.
@@ -340,8 +293,7 @@ class CurrentColumns:
         The acceleration is among them if requested and available.
         """
         if index is None:
-            count = 0 if self._known is None else self._known.counts[j]
-            terms = list(range(self._known_from, self._known_from + count))
+            terms = [*range(self._known_from, self._known_from + self._counts[j])]
         else:
             terms = self._candidates[index]
         own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
@@ -349,85 +301,16 @@ class CurrentColumns:
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:
         """All columns [samples, n, width] of a motion [samples, n]."""
-        out = np.empty((*motion.current.shape, self.width))
+        out = np.zeros((*motion.current.shape, self.width))
         out[..., LOAD_COLUMN] = point.load / point.gear_ratio
         for (term, _), (column, shape) in self._terms.items():
             out[..., column] = term(point, shape)
-        if self._known is not None:
-            first = self._known_from
-            out[..., first : first + self._known.width] = self._known.columns(point)
+        if self._bank is not None:
+            temperature = None if point.temperature is None else np.asarray(point.temperature)
+            found = self._bank.regressors(point.speed, point.load, temperature)
+            for j, own in enumerate(found):
+                out[:, j, self._known_from : self._known_from + own.shape[1]] = own
         if self._accelerations:
             out[..., ACCELERATION] = motion.qdd / point.gear_ratio
         out[..., CURRENT] = motion.current
         return out
-
-
-_BLOCK = 1.0  # duration of a block of time [s]
-
-
-@dataclass
-class CurrentData:
-    """Sums over any number of sessions of an arm with n joints."""
-
-    temperature: Array  # lowest and highest temperatures [n, 2], degC; NaN where not recorded
-    moving_time: Array  # motion of each joint [n], s
-    memory: float  # samples over which the narrow filter correlates white noise
-    most_blocks: int = MAX_BLOCKS  # Gram matrices kept of a session
-    # Gram matrices of [columns, current] per joint and block of time, and numbers of samples
-    # per joint
-    sessions: list[tuple[BlockedGram, BlockedGram]] = field(default_factory=list)
-
-    def start_session(self) -> None:
-        """Start another session, with its own friction level."""
-        self.sessions.append((BlockedGram(self.most_blocks), BlockedGram(self.most_blocks)))
-
-    def restart_session(self) -> None:
-        """Forget the data of the current session."""
-        if self.sessions:
-            del self.sessions[-1]
-        if not self.sessions:
-            self.moving_time = np.zeros_like(self.moving_time)
-        self.start_session()
-
-    def add(self, time: Array, rows: Array, moving: Mask, temperature: Array) -> None:
-        """Add samples to the current session.
-
-        Args:
-            time: evenly spaced [samples], s.
-            rows: columns and current [samples, n, width], zero where the joint does not move.
-            moving: joints that move [samples, n].
-            temperature: lowest and highest [n, 2], degC.
-        """
-        self.temperature = merged_ranges(self.temperature, temperature)
-        period = float(time[1] - time[0])
-        self.moving_time = self.moving_time + moving.sum(axis=0) * period
-        if not self.sessions:
-            self.start_session()
-        grams, counts = self.sessions[-1]
-        for block in time_blocks(time, _BLOCK):
-            duration = len(time[block]) * period
-            grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
-            counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
-
-    def of_joint(self, j: int) -> dict[int, SessionBlocks]:
-        """Sessions in which a joint moved, by their number."""
-        return {
-            number: SessionBlocks(grams.blocks[:, j], counts.blocks[:, j])
-            for number, (grams, counts) in enumerate(self.sessions)
-            if len(counts) and counts.blocks[:, j].any()
-        }
-
-    def with_inertia_changed(self, change: Array) -> CurrentData:
-        """The same data with loads computed from other inertias.
-
-        Effects on friction that depends on the load are neglected.
-
-        `change`: of the reflected inertias [n], kg m^2; their columns are among the data.
-        """
-        width = next((g.blocks.shape[-1] for g, _ in self.sessions if len(g)), None)
-        if width is None:
-            return self
-        matrix = np.repeat(np.eye(width)[None], len(change), axis=0)
-        matrix[:, ACCELERATION, LOAD_COLUMN] = change
-        moved = [(grams.transformed(matrix), counts) for grams, counts in self.sessions]
-        return replace(self, sessions=moved)

@@ -1,53 +1,65 @@
-"""Regression of current on load and friction: torque constant and friction of every joint."""
+"""Currents of an arm: torque constant and friction of every joint, and its presliding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
     FilteredMotion,
     ParallelFilter,
+    merged_ranges,
 )
 from ur_energy_model.identification.friction_data import (
     ACCELERATION,
     AUTO,
     CURRENT,
     LOAD_COLUMN,
+    WARMTH,
     CurrentColumns,
-    CurrentData,
     FrictionCandidate,
-    KnownFriction,
-    SessionBlocks,
     candidates,
     choose,
     clearly_better,
     current_prior,
+    known_prior,
     session_scales,
 )
 from ur_energy_model.identification.least_squares import (
     MAX_BLOCKS,
+    BlockedGram,
     Prior,
     Solution,
     cross_validate,
+    gram_matrices_by_joint,
     prior_alone,
     solve,
 )
-from ur_energy_model.identification.reflected_inertia import InertiaEstimate
+from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.torque_constants import (
+    InertiaEstimate,
     InertiaFromCurrent,
     JointEstimate,
     friction_from_coefficients,
+    inertia_with_currents,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import Friction, OperatingPoint
+from ur_energy_model.model.friction import (
+    SMOOTHING,
+    STILL_SPEED,
+    Friction,
+    OperatingPoint,
+    presliding,
+)
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array
 
 SHORTEST_MOTION = 1.0  # A joint that moves for less time keeps the robot file's constants [s]
@@ -64,13 +76,38 @@ whose links load them little."""
 _NO_CURRENT = 1e-6  # A moving motor has more current than this (RMS) [A]
 _CLEAR = 3.0  # standard deviations beyond which a wrong sign is not chance
 _SCALING_ROUNDS = 8
+_BLOCK = 1.0  # duration of a block of time [s]
+
+
+@dataclass
+class CurrentData:
+    """Sums over any number of sessions of an arm with n joints; the codec stores them."""
+
+    temperature: Array  # lowest and highest temperatures [n, 2], degC; NaN where not recorded
+    moving_time: Array  # motion of each joint [n], s
+    memory: float  # samples over which the narrow filter correlates white noise
+    most_blocks: int = MAX_BLOCKS  # Gram matrices kept of a session
+    # Gram matrices of [columns, current] per joint and block of time, and numbers of samples
+    # per joint
+    sessions: list[tuple[BlockedGram, BlockedGram]] = field(default_factory=list)
+
+    def start_session(self) -> None:
+        """Start another session, with its own friction level."""
+        self.sessions.append((BlockedGram(self.most_blocks), BlockedGram(self.most_blocks)))
+
+    def restart_session(self) -> None:
+        """Forget the data of the current session."""
+        del self.sessions[-1:]
+        if not self.sessions:
+            self.moving_time = np.zeros_like(self.moving_time)
+        self.start_session()
 
 
 class _Scored(NamedTuple):
-    """A law of one joint, its Gram matrices in the sessions, prior and held-out errors [folds]."""
+    """A law of one joint, its blocks in each session, prior and held-out errors [folds]."""
 
     candidate: FrictionCandidate
-    sessions: list[SessionBlocks]
+    sessions: list[Array]
     prior: Prior
     errors: Array
 
@@ -96,15 +133,12 @@ class CurrentRegression:
         most_blocks: int = MAX_BLOCKS,
         known: EnergyModel | None = None,
     ) -> None:
-        self.robot = robot
-        self.friction = friction
+        self.robot, self.friction = robot, friction
         self.candidates = candidates(friction, warm=warm)
-        self._warm = warm
-        self._inertia = inertia
+        self._warm, self._inertia, self._known = warm, inertia, known
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
-        self._known = None if known is None else KnownFriction(known)
         fits_inertia = inertia is not None and bool(inertia.unknown.any())
-        self._columns = CurrentColumns(self.candidates, fits_inertia, self._known)
+        self._columns = CurrentColumns(self.candidates, fits_inertia, known)
         n = robot.dof
         self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY, most_blocks)
 
@@ -118,7 +152,7 @@ class CurrentRegression:
         `load`: its torque without friction, joint side [samples, n], N m. `narrow`: filter for
         columns and currents.
         """
-        inside = narrow.inside(motion)
+        inside, data = narrow.inside(motion), self.data
         time = motion.time[inside]
         if len(time) < 2:
             return
@@ -130,20 +164,31 @@ class CurrentRegression:
             motion.known_temperature,
             model if np.isfinite(model).all() else None,
         )
-        moving = narrow.moving(motion, MOVING_SPEED)[inside]
+        moving, period = narrow.moving(motion, MOVING_SPEED)[inside], float(time[1] - time[0])
         rows = narrow(motion, self._columns.columns(point, motion))[inside] * moving[:, :, None]
-        white = _WHITE_TIME / (narrow.cutoff * float(time[1] - time[0]))
-        self.data.memory = max(1.0, min(self.data.memory, white))
-        self.data.add(time, rows, moving, motion.temperature_range)
+        data.memory = max(1.0, min(data.memory, _WHITE_TIME / (narrow.cutoff * period)))
+        data.temperature = merged_ranges(data.temperature, motion.temperature_range)
+        data.moving_time = data.moving_time + moving.sum(axis=0) * period
+        if not data.sessions:
+            self.start_session()
+        grams, counts = data.sessions[-1]
+        for block in time_blocks(time, _BLOCK):
+            duration = len(time[block]) * period
+            grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
+            counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
     def rebased(self, inertia: InertiaEstimate, *, warm: bool) -> CurrentRegression:
-        """The same data for other inertias, with or without laws that use temperatures.
+        """The same data with loads from other inertias, with or without laws of temperature.
 
-        Needs a regression made with unknown inertias, for their columns, and warm.
+        Needs a regression made with unknown inertias, for their columns, and warm. Effects on
+        friction that depends on the load are neglected.
         """
         assert self._nominal is not None
-        out = copy(self)
-        out.data = self.data.with_inertia_changed(inertia.value - self._nominal)
+        out, width = copy(self), self._columns.width
+        matrix = np.repeat(np.eye(width)[None], self.robot.dof, axis=0)
+        matrix[:, ACCELERATION, LOAD_COLUMN] = inertia.value - self._nominal
+        moved = [(grams.transformed(matrix), counts) for grams, counts in self.data.sessions]
+        out.data = replace(self.data, sessions=moved)
         out._inertia, out._nominal, out._warm = inertia, inertia.value, warm
         return out
 
@@ -174,11 +219,9 @@ class CurrentRegression:
 
     def _from_prior(self, j: int) -> JointEstimate:
         """A joint that hardly moved: as known before, else robot file and typical friction."""
-        temperature = self.data.temperature[j]
         reason = f"joint moved for less than {SHORTEST_MOTION:g} s: "
         if self._known is not None:
-            prior, candidate = self._known.prior(j), self._known.candidate(j)
-            temperature = self._known.temperature_range(j, temperature)
+            candidate, prior = self._known_candidate(j)
             reason += "as known before"
         else:
             name = "coulomb_viscous" if self.friction == AUTO else self.friction
@@ -191,39 +234,49 @@ class CurrentRegression:
                     f"the robot file {self.robot.name} has no torque constant for it; record a "
                     "motion of all joints or add drive.torque_constant to the robot file"
                 )
-        found = _estimate(self.robot, j, candidate, prior, prior_alone(prior), temperature)
+        known = self._known is not None
+        found = self._estimate(j, candidate, prior, prior_alone(prior), known=known)
         return replace(found, reason=reason)
+
+    def _known_candidate(self, j: int) -> tuple[FrictionCandidate, Prior]:
+        """The law of a joint known before, with its shape, and its prior."""
+        assert self._known is not None
+        friction = self._known.joints[j].friction
+        return FrictionCandidate(friction.law, friction.all_shape), known_prior(self._known, j)
 
     def _from_currents(self, j: int) -> JointEstimate:
         """One joint, by the law chosen for it."""
-        moved = self.data.of_joint(j)
-        sessions = list(moved.values())
+        moved = {  # sessions in which it did, by their number
+            number: (grams.blocks[:, j], counts.blocks[:, j])
+            for number, (grams, counts) in enumerate(self.data.sessions)
+            if len(counts) and counts.blocks[:, j].any()
+        }
+        grams, counts = zip(*moved.values(), strict=True)
         best: dict[str, _Scored] = {}
         without_temperature = self.friction == AUTO and not self._warm
         for index, candidate in enumerate(self.candidates):
+            name = candidate.law.name
             if candidate.law.uses_temperature and without_temperature:  # see `rebased`
                 continue
-            scored = self._score(index, j, sessions)
-            name = candidate.law.name
+            scored = self._score(index, j, grams, counts)
             if name not in best or scored.errors.mean() < best[name].errors.mean():
                 best[name] = scored
         chosen, reason = choose({name: entry.errors for name, entry in best.items()})
         comparison = {name: float(np.sqrt(e.errors.mean())) for name, e in best.items()}
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
-        found, temperature = best[chosen], self.data.temperature[j]
+        found, known = best[chosen], False
         if self._known is not None:
-            before = self._score(None, j, sessions)
+            before = self._score(None, j, grams, counts)
             if not clearly_better(found.errors, before.errors):
-                found, reason = before, "law of the model known before; no other is clearly better"
-                temperature = self._known.temperature_range(j, temperature)
+                found, known = before, True
+                reason = "law of the model known before; no other is clearly better"
         # Session scales enter unless the law explains differences by temperature.
-        which, prior = found.candidate.scaled(len(found.prior.mean)), found.prior
+        prior, which = found.prior, found.candidate.scaled(len(found.prior.mean))
         applied = not found.candidate.law.uses_temperature
-        scales, blocks = session_scales(found.sessions, prior, which, applied=applied)
-        solution = solve(blocks, prior, np.concatenate([session.counts for session in sessions]))
-        gram = blocks.sum(axis=0)
-        _refuse_impossible(self.robot.joint_names[j], solution, gram)
+        scales, blocks = session_scales(found.sessions, counts, prior, which, applied=applied)
+        solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
+        self._refuse_impossible(j, solution, gram)
         memory, inertia = self.data.memory, self._fitted_inertia(j)
         # Residuals correlated for longer than filtered white noise would be are systematic.
         share = 1.0 - memory * solution.effective_samples / solution.samples
@@ -261,7 +314,7 @@ class CurrentRegression:
             solution = replace(solution, coefficients=coefficients, covariance=covariance[:-1, :-1])
             prior = Prior(prior.mean[:-1], prior.std[:-1])
         return replace(
-            _estimate(self.robot, j, found.candidate, prior, solution, temperature),
+            self._estimate(j, found.candidate, prior, solution, known=known),
             reason=reason,
             comparison=comparison,
             unexplained_over_load=ratio,
@@ -277,103 +330,265 @@ class CurrentRegression:
         value, std = self._inertia.value[j], self._inertia.std[j]
         return float(value), float(std), float(self._nominal[j])
 
-    def _score(self, index: int | None, j: int, sessions: Sequence[SessionBlocks]) -> _Scored:
+    def _score(
+        self, index: int | None, j: int, grams: Sequence[Array], counts: Sequence[Array]
+    ) -> _Scored:
         """A candidate of a joint, or the law known before where `index` is None."""
         inertia = self._fitted_inertia(j)
         if index is None:
-            assert self._known is not None
-            candidate, prior = self._known.candidate(j), self._known.prior(j)
+            candidate, prior = self._known_candidate(j)
         else:
             candidate = self.candidates[index]
             prior = current_prior(self.robot, candidate.law, j)
-        columns = self._columns.of_law(index, j, inertia is not None)
-        own = [SessionBlocks(s.blocks[:, columns][:, :, columns], s.counts) for s in sessions]
-        counts = np.concatenate([session.counts for session in own])
+        columns = np.array(self._columns.of_law(index, j, inertia is not None))
+        own = [blocks[:, columns[:, None], columns] for blocks in grams]
         if inertia is not None:
             value, std, nominal = inertia
-            whole = np.concatenate([session.blocks for session in own])
+            inverse = float(prior.mean[0])
             # Without a k_t in the robot file, the one that agrees with the inertia's prior sets the
             # scale of its coefficient.
-            if not prior.mean[0] > 0:
+            if not inverse > 0:
+                whole, samples = np.concatenate(own), np.concatenate(counts)
                 others = [*range(len(prior.mean)), -1]
-                solution = solve(whole[:, others][:, :, others], prior, counts)
+                solution = solve(whole[:, others][:, :, others], prior, samples)
                 for _ in range(_SCALING_ROUNDS):
                     inverse = max(float(solution.coefficients[0]), 1e-9)
                     extended = prior.extended((value - nominal) * inverse, std * inverse)
-                    solution = solve(whole, extended, counts)
+                    solution = solve(whole, extended, samples)
                 inverse = max(float(solution.coefficients[0]), 1e-9)
-            else:
-                inverse = float(prior.mean[0])
             prior = prior.extended((value - nominal) * inverse, std * inverse)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
             # Scales would hide temperature effects, so that warm recordings are scored without.
             which = candidate.scaled(len(prior.mean))
-            _, blocks = session_scales(own, prior, which, applied=not self._warm)
-            errors = cross_validate(blocks, prior, counts)
+            _, blocks = session_scales(own, counts, prior, which, applied=not self._warm)
+            errors = cross_validate(blocks, prior, np.concatenate(counts))
         return _Scored(candidate, own, prior, errors)
 
+    def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
+        """Refuse currents that no motor has: none in motion, or not rising with the torque."""
+        name, inverse = self.robot.joint_names[j], solution.coefficients[0]
+        if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
+            raise IdentificationError(
+                f"{name}: actual_current stays zero while the joint moves; check the recorder and "
+                "record again"
+            )
+        if -_CLEAR * solution.std[0] < inverse <= 0:
+            raise IdentificationError(
+                f"{name}: its currents do not show a torque constant; check that actual_current is "
+                "this robot's, and record longer with faster starts and stops of this joint, or "
+                "add drive.torque_constant to the robot file if it has none"
+            )
+        if not inverse > 0:
+            raise IdentificationError(
+                f"{name}: current falls as torque rises; check that the recording is of this "
+                "robot, mounted and loaded as stated (--gravity, --payload)"
+            )
 
-def _refuse_impossible(name: str, solution: Solution, gram: Array) -> None:
-    """Refuse currents that no motor has: none in motion, or one that does not rise with torque."""
-    if gram[CURRENT, CURRENT] <= _NO_CURRENT**2 * solution.samples:
-        raise IdentificationError(
-            f"{name}: actual_current stays zero while the joint moves; check the recorder and "
-            "record again"
-        )
-    if -_CLEAR * solution.std[0] < solution.coefficients[0] <= 0:
-        raise IdentificationError(
-            f"{name}: its currents do not show a torque constant; check that actual_current is "
-            "this robot's, and record longer with faster starts and stops of this joint, or add "
-            "drive.torque_constant to the robot file if it has none"
-        )
-    if not solution.coefficients[0] > 0:
-        raise IdentificationError(
-            f"{name}: current falls as torque rises; check that the recording is of this "
-            "robot, mounted and loaded as stated (--gravity, --payload)"
+    def _estimate(
+        self, j: int, candidate: FrictionCandidate, prior: Prior, solution: Solution, *, known: bool
+    ) -> JointEstimate:
+        """A joint from prior and solution of (1/k_t, friction parameters / k_t).
+
+        The range of a law known before includes the temperatures that it was known for.
+        """
+        (law, shape), coefficients = candidate, solution.coefficients
+        form = FRICTION_ERROR * np.append(0.0, coefficients[1:])
+        covariance = solution.covariance + np.outer(form, form)
+        std = np.sqrt(np.diag(covariance))
+        constant = float(1.0 / coefficients[0])
+        deviation = float(std[0] * constant**2)
+        parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
+        seen = self.data.temperature[j]
+        low, high = seen.tolist()
+        before = self._known.joints[j].friction.temperature_range if known and self._known else None
+        if before is not None and np.isfinite(seen).all():
+            low, high = min(before[0], low), max(before[1], high)
+        model = self.robot.friction_temperature_model[j]
+        uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
+        names = ("torque_constant", *law.parameters)
+        sources = np.where(std < 0.5 * prior.std, "current", "prior").tolist()
+        return JointEstimate(
+            torque_constant=constant,
+            torque_constant_std=deviation,
+            friction=Friction(
+                law,
+                dict(zip(law.parameters, parameters.tolist(), strict=True)),
+                dict(shape),
+                (model[0], model[1], model[2], model[3]) if uses_model else None,
+                (low, high) if np.isfinite(seen).all() else None,
+            ),
+            friction_std=dict(zip(law.parameters, parameter_std.tolist(), strict=True)),
+            covariance=covariance,
+            source=dict(zip(names, sources, strict=True)),
+            residual=solution.residual,
+            effective_samples=solution.effective_samples,
+            regressed_constant=constant,
+            regressed_std=deviation,
         )
 
 
-def _estimate(
+def fit_currents(
+    recordings: Sequence[Recording],
+    dynamics: Sequence[RecordingDynamics],
     robot: RobotDescription,
-    j: int,
-    candidate: FrictionCandidate,
-    prior: Prior,
-    solution: Solution,
-    temperature: Array,
-) -> JointEstimate:
-    """Torque constant and friction of a joint from the solution of its regression.
+    inertia: InertiaEstimate,
+    friction: str,
+) -> tuple[JointEstimate, ...]:
+    """Torque constants and friction of all joints, and the inertias that are still unknown.
 
-    Prior and solution are of (1/k_t, friction parameters / k_t); temperature is the lowest and
-    highest in the recordings [2], degC, NaN where not recorded.
+    Each recording is a session with its own friction level. Where inertias are unknown, the
+    currents are fitted twice: the second time with loads computed from those that the first fit
+    found.
     """
-    law, coefficients = candidate.law, solution.coefficients
-    form = FRICTION_ERROR * np.append(0.0, coefficients[1:])
-    covariance = solution.covariance + np.outer(form, form)
-    std = np.sqrt(np.diag(covariance))
-    constant = float(1.0 / coefficients[0])
-    deviation = float(std[0] * constant**2)
-    parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
-    low, high = temperature.tolist()
-    model = robot.friction_temperature_model[j]
-    uses_model = law.name == "temperature_exponential" and bool(np.isfinite(model).all())
-    names = ("torque_constant", *law.parameters)
-    sources = np.where(std < 0.5 * prior.std, "current", "prior").tolist()
-    return JointEstimate(
-        torque_constant=constant,
-        torque_constant_std=deviation,
-        friction=Friction(
-            law,
-            dict(zip(law.parameters, parameters.tolist(), strict=True)),
-            dict(candidate.shape),
-            (model[0], model[1], model[2], model[3]) if uses_model else None,
-            (low, high) if np.isfinite(temperature).all() else None,
-        ),
-        friction_std=dict(zip(law.parameters, parameter_std.tolist(), strict=True)),
-        covariance=covariance,
-        source=dict(zip(names, sources, strict=True)),
-        residual=solution.residual,
-        effective_samples=solution.effective_samples,
-        regressed_constant=constant,
-        regressed_std=deviation,
+    low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
+    high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
+    warm, nominal = bool((high - low > WARMTH).any()), inertia.value
+    joints: tuple[JointEstimate, ...] = ()
+    for _ in range(1 + bool(inertia.unknown.any())):
+        fit = CurrentRegression(robot, friction, warm=warm, inertia=inertia, nominal=nominal)
+        for recording, own in zip(recordings, dynamics, strict=True):
+            fit.start_session()
+            narrow = ParallelFilter(recording.cutoff)
+            for motion, link_torque in own.link_torques(recording):
+                fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
+        joints = fit.fit()
+        nominal = inertia_with_currents(inertia, joints).value
+    return joints
+
+
+# Fit of the presliding travel: how far a joint moves before its friction reverses.
+#
+# At rest, friction takes any value up to its limit, depending on the previous motion (Dahl's
+# presliding). A grid of travels is searched for the least current error at standstill; torque
+# constant and friction stay as fitted in motion.
+
+TRAVELS = (0.0, 2e-4, 4e-4, 7e-4, 1.2e-3, 2e-3, 3.5e-3, 6e-3)
+"""Travels tried, joint side [rad]; the first one, 0, means friction without memory."""
+TYPICAL_TRAVEL = 2e-3  # typical travel in recordings of three e-Series arms [rad]
+_TRAVEL_SPREAD = 0.7
+_NO_MEMORY = 8.0  # prior cost of friction without memory, in squared standard deviations
+_SHORTEST = 1.0
+
+
+class DirectionMemory:
+    """Direction of Coulomb friction with presliding over consecutive motions of one recording.
+
+    `travel`: [..., n], rad.
+    """
+
+    def __init__(self, travel: Array) -> None:
+        self.travel = travel
+        self._state: Array | None = None
+        self._time = -np.inf
+
+    def __call__(self, motion: FilteredMotion) -> Array:
+        """Direction [samples, ..., n]; NaN where the travel is zero."""
+        width = motion.q.shape[1]
+        period = motion.period if len(motion) > 1 else 0.0
+        if self._state is None or motion.time[0] - self._time > 1.5 * period:
+            self._state = np.broadcast_to(np.tanh(motion.qd[0] / SMOOTHING), self.travel.shape)
+        shape = (len(motion), *(1,) * (self.travel.ndim - 1), width)
+        out, self._state = presliding(
+            motion.q.reshape(shape), motion.qd.reshape(shape), self.travel, self._state
+        )
+        self._time = float(motion.time[-1])
+        return out
+
+
+class PreslidingFit:
+    """Accumulates current errors for every travel, and chooses per joint.
+
+    `model`: with torque constants and friction as fitted in motion.
+    """
+
+    def __init__(self, model: EnergyModel) -> None:
+        self.model = model
+        n = model.dof
+        self._squares = np.zeros((len(TRAVELS), n))
+        self._still, self._episodes = np.zeros(n), np.zeros(n)
+        self.start_recording()
+
+    def start_recording(self) -> None:
+        """Start another recording: discard the previous motion."""
+        self._memory = DirectionMemory(
+            np.repeat(np.array(TRAVELS)[:, None], self.model.dof, axis=1)
+        )
+
+    def accumulate(
+        self, motion: FilteredMotion, link_torque: Array, narrow: ParallelFilter
+    ) -> None:
+        """Add a motion [samples, n] with its links' torque [samples, n], joint side, N m."""
+        directions, inside = self._memory(motion), narrow.inside(motion)
+        time = motion.time[inside]
+        if len(time) < 2:
+            return
+        still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
+        if still.any():
+            speed = motion.qd
+            without, base, one = (
+                self.model.from_link_torque(
+                    link_torque,
+                    speed,
+                    motion.qdd,
+                    temperature=motion.known_temperature,
+                    direction=direction,
+                    std=False,
+                ).current
+                for direction in (None, np.zeros_like(speed), np.ones_like(speed))
+            )
+            # Modelled currents [samples, travels, n] are linear in the direction of friction.
+            currents = base[:, None] + (one - base)[:, None] * directions
+            currents[:, 0] = without
+            error = narrow(motion, currents - motion.current[:, None])[inside]
+            self._squares += (np.square(error) * still[:, None]).sum(axis=0)
+        self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
+        self._still += still.sum(axis=0) * float(time[1] - time[0])
+
+    def saved(self) -> dict[str, Array]:
+        """The errors accumulated so far, see `restore`."""
+        return {"squares": self._squares, "still": self._still, "episodes": self._episodes}
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue with saved errors of the same model."""
+        self._squares, self._still, self._episodes = (
+            np.array(saved[name], dtype=float) for name in ("squares", "still", "episodes")
+        )
+
+    def travels(self) -> Array:
+        """The chosen travels [n], rad; the typical one where a joint hardly stood still.
+
+        One standstill counts as one observation, so a few of them weigh little against the prior
+        around the typical travel.
+        """
+        tried = np.array(TRAVELS[1:])
+        unlikely = np.square(np.log(tried / TYPICAL_TRAVEL) / _TRAVEL_SPREAD)
+        without = self._squares[0]
+        seen = (self._still >= _SHORTEST) & (without > 0)
+        share = self._squares[1:] / np.where(seen, without, 1.0)
+        cost = self._episodes * share + unlikely[:, None]
+        remembers = cost.min(axis=0) < self._episodes + _NO_MEMORY
+        best = np.where(remembers, tried[cost.argmin(axis=0)], 0.0)
+        return np.where(seen, best, TYPICAL_TRAVEL)
+
+
+def with_travels(model: EnergyModel, travels: Array) -> EnergyModel:
+    """A model with these presliding travels [n], rad."""
+    joints = tuple(
+        replace(joint, friction=replace(joint.friction, presliding=travel))
+        for joint, travel in zip(model.joints, travels.tolist(), strict=True)
     )
+    return replace(model, joints=joints)
+
+
+def with_presliding(
+    model: EnergyModel, recordings: Sequence[Recording], dynamics: Sequence[RecordingDynamics]
+) -> EnergyModel:
+    """The model with presliding travels that fit the currents at standstill."""
+    fit = PreslidingFit(model)
+    for recording, own in zip(recordings, dynamics, strict=True):
+        fit.start_recording()
+        narrow = ParallelFilter(recording.cutoff)
+        for motion, link_torque in own.link_torques(recording):
+            fit.accumulate(motion, link_torque, narrow)
+    return with_travels(model, fit.travels())

@@ -96,11 +96,11 @@ def solve(blocks: Array, prior: Prior, counts: Array) -> Solution:
         return prior_alone(prior)
     coefficients, weight, inflation, freedom, scores = _weighted(blocks, prior, counts)
     total, samples = blocks.sum(axis=0), float(counts.sum())
-    information = total[:-1, :-1]
-    bread = pseudo_inverse(information * weight + prior.precision)
-    meat = score_scatter(scores) * weight**2
-    if len(blocks) <= freedom + 1:  # too few blocks to estimate scatter: use inflated noise
-        meat = information * weight
+    information = total[:-1, :-1] * weight
+    bread = pseudo_inverse(information + prior.precision)
+    # Too few blocks to estimate scatter: the inflated noise instead.
+    enough = len(blocks) > freedom + 1
+    meat = score_scatter(scores) * weight**2 if enough else information
     quantile = float(stdtrit(max(len(blocks) - freedom, 1.0), 0.975))
     middle = meat * min((quantile / _NORMAL_QUANTILE) ** 2, 9.0) + prior.precision
     return Solution(
@@ -129,11 +129,10 @@ def _weighted(
     noise, inflation, freedom = 1.0, 1.0, 0.0
     for _ in range(_WEIGHTINGS):
         weight = 1.0 / (noise * inflation)
-        coefficients = _coefficients(total, prior, weight)
-        bread = pseudo_inverse(information * weight + prior.precision)
+        coefficients, bread = _coefficients(total, prior, weight)
         determined = float(np.sum(bread * information))
         freedom = determined * weight
-        noise = max(_squares(total, coefficients) / max(samples - freedom, 1.0), least)
+        noise = max(float(_squares(total, coefficients)) / max(samples - freedom, 1.0), least)
         scores = blocks[:, :p, p] - blocks[:, :p, :p] @ coefficients
         # Variance of block scores over that with white residuals; directions are weighted by how
         # far the data, not the prior, determine them.
@@ -153,14 +152,13 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     blocks, counts = blocks[used], counts[used]
     coefficients, _, inflation, *_ = _weighted(blocks, prior, counts)
     total = blocks.sum(axis=0)
-    residual = _squares(total, coefficients) / counts.sum()
+    residual = float(_squares(total, coefficients)) / counts.sum()
     weight = 1.0 / (inflation * max(residual, 1e-30))
-    errors = []
-    for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
-        held_out = blocks[part].sum(axis=0)
-        found = _coefficients(total - held_out, prior, weight)
-        errors.append(_squares(held_out, found) / counts[part].sum())
-    return np.array(errors)
+    folds = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
+    held_out = np.array([blocks[fold].sum(axis=0) for fold in folds])
+    found, _ = _coefficients(total - held_out, prior, weight)
+    samples = np.array([counts[fold].sum() for fold in folds])
+    return np.asarray(_squares(held_out, found) / samples)
 
 
 def _at_most(covariance: Array, prior: Prior) -> Array:
@@ -182,31 +180,38 @@ def _at_most(covariance: Array, prior: Prior) -> Array:
     return np.asarray((bounded * np.minimum(shares, 1.0)) @ bounded.T * np.outer(scale, scale))
 
 
-def _coefficients(gram: Array, prior: Prior, weight: float) -> Array:
-    """Coefficients [p] of the normal equations with a prior."""
-    p = gram.shape[-1] - 1
-    left = gram[:p, :p] * weight + prior.precision
-    right = gram[:p, p] * weight + prior.precision @ prior.mean
-    return solve_normal_equations(left, right)
+def _coefficients(gram: Array, prior: Prior, weight: float) -> tuple[Array, Array]:
+    """Coefficients [..., p] of the normal equations with a prior, and the inverse [..., p, p]."""
+    inverse = pseudo_inverse(gram[..., :-1, :-1] * weight + prior.precision)
+    right = gram[..., :-1, -1] * weight + prior.precision @ prior.mean
+    return (inverse @ right[..., None])[..., 0], inverse
 
 
-def _squares(gram: Array, coefficients: Array) -> float:
-    """Sum of squared residuals."""
-    full = np.append(-coefficients, 1.0)
-    return max(float(full @ gram @ full), 0.0)
+def _squares(gram: Array, coefficients: Array) -> Array:
+    """Sums of squared residuals [...]."""
+    full = np.concatenate([-coefficients, np.ones((*coefficients.shape[:-1], 1))], axis=-1)
+    return np.asarray(np.maximum(np.einsum("...i,...ij,...j->...", full, gram, full), 0.0))
 
 
 def solve_normal_equations(matrix: Array, right: Array, rcond: float = RCOND) -> Array:
-    """Solution [p] of smallest norm of matrix [p, p] @ x = right [p], in scaled unknowns."""
-    scale, scaled = _scaled(matrix)
-    return np.asarray(np.linalg.lstsq(scaled, right / scale, rcond=rcond)[0] / scale)
+    """Solutions [..., p] of matrix [..., p, p] @ x = right [..., p], see `pseudo_inverse`."""
+    return np.asarray((pseudo_inverse(matrix, rcond) @ right[..., None])[..., 0])
 
 
 def pseudo_inverse(matrix: Array, rcond: float = RCOND) -> Array:
-    """Pseudo-inverse [p, p] of a symmetric matrix, taken in scaled unknowns."""
-    scale, scaled = _scaled(matrix)
-    inverse = np.linalg.pinv(scaled, rcond=rcond, hermitian=True)
-    return np.asarray(inverse / np.outer(scale, scale))
+    """Pseudo-inverse [..., p, p] of symmetric matrices, taken in units that make the diagonal 1.
+
+    Directions with less than this part of the largest eigenvalue count as undetermined.
+    """
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+    unit = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    units = unit[..., :, None] * unit[..., None, :]
+    values, vectors = np.linalg.eigh(matrix / units)
+    size = np.abs(values)
+    seen = size > rcond * size.max(axis=-1, initial=0.0, keepdims=True)
+    shares = np.where(seen, 1.0 / np.where(seen, values, 1.0), 0.0)
+    inverse = (vectors * shares[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return np.asarray(inverse / units)
 
 
 def score_scatter(scores: Array) -> Array:
@@ -217,13 +222,6 @@ def score_scatter(scores: Array) -> Array:
     count = len(scores)
     centred = scores - scores.mean(axis=0)
     return np.asarray(centred.T @ centred * (count / max(count - 1, 1)))
-
-
-def _scaled(matrix: Array) -> tuple[Array, Array]:
-    """Roots of the diagonal [p], and the matrix with ones on its diagonal."""
-    diagonal = np.diag(matrix)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    return scale, matrix / np.outer(scale, scale)
 
 
 # Gram matrices accumulated in a bounded number of blocks of time.
@@ -237,8 +235,6 @@ MAX_BLOCKS = 64
 SMALLEST_BLOCK = 1.0  # shortest block [s]
 
 _BLOCK = 2.0  # duration of a block [s]
-
-
 _CLOSED = 1e300  # time in a block to which nothing is added any more [s]; finite, for files
 
 
@@ -252,8 +248,7 @@ class BlockedGram:
     blocks: Array = field(default_factory=lambda: np.zeros(0))  # [blocks, ..., c, c]
 
     def __post_init__(self) -> None:
-        self._room: Array = np.empty(0)
-        """That `blocks` is the beginning of; the rest is for blocks to come."""
+        self._room = np.empty(0)  # that `blocks` is the beginning of
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_room": np.empty(0)}
@@ -264,13 +259,13 @@ class BlockedGram:
             self.blocks[-1] += gram
             self.open += duration
             return
-        count, room = len(self), self._room
-        if self.blocks.base is not room or count == len(room):
-            room = np.empty((2 * count + 8, *gram.shape))
+        count = len(self)
+        if self.blocks.base is not self._room:
+            room = np.empty((self.most + 1, *gram.shape))
             room[:count] = self.blocks if count else 0.0
             self._room = room
-        room[count] = gram
-        self.blocks, self.open = room[: count + 1], duration
+        self._room[count] = gram
+        self.blocks, self.open = self._room[: count + 1], duration
         self._merge_neighbours()
 
     def merge(self, other: BlockedGram) -> None:
@@ -312,15 +307,12 @@ def joint_gram_matrices(
     k], filtered alike; `moving_only` leaves out samples below MOVING_SPEED, where friction takes
     any value.
     """
-    used = np.ones(motion.q.shape, dtype=bool)
-    if moving_only:
-        used = np.abs(motion.qd) > MOVING_SPEED
-    time = motion.time
+    used, time = np.abs(motion.qd) > MOVING_SPEED, motion.time
     if narrow is not None:
-        inside = narrow.inside(motion)
-        if moving_only:
-            used = narrow.moving(motion, MOVING_SPEED)
+        inside, used = narrow.inside(motion), narrow.moving(motion, MOVING_SPEED)
         rows, used, time = narrow(motion, rows)[inside], used[inside], time[inside]
+    if not moving_only:
+        used = np.ones_like(used)
     if len(time):
         ones = np.ones((*rows.shape[:2], 1))
         yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)

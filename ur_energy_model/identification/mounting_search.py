@@ -18,9 +18,8 @@ from scipy.optimize import minimize
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import Recording
-from ur_energy_model.identification.reflected_inertia import expected_inertia
 from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS, TorqueColumns
-from ur_energy_model.identification.torque_constants import ARM_SPREAD
+from ur_energy_model.identification.torque_constants import ARM_SPREAD, expected_inertia
 from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Payload, Setup, inertial_parameters
@@ -68,7 +67,7 @@ def find_mounting(
     grams = np.zeros((robot.dof, columns.width + 4, columns.width + 4))
     for recording in recordings:
         narrow = ParallelFilter(recording.cutoff)
-        for motion in recording.motions():
+        for motion in recording.motions:
             if seconds > LONGEST:
                 break
             load = columns(motion.q, motion.qd, motion.qdd)

@@ -136,7 +136,7 @@ def identify_payload(
                     in_controller = setup.setup.payload.mass
                 if setup.setup_source == "estimated":
                     gravity, source = setup.setup.gravity, "estimated"
-            narrow, motions = ParallelFilter(recording.cutoff), recording.motions()
+            narrow, motions = ParallelFilter(recording.cutoff), recording.motions
             found = estimate_payload(
                 model, described, gravity, motions, narrow, known_mass=mass, calibration=calibration
             )
@@ -460,7 +460,7 @@ def check_payload(
     """
     motions: list[FilteredMotion] = []
     lasted = 0.0
-    for motion in recording.motions():
+    for motion in recording.motions:
         motions.append(motion)
         lasted += float(motion.time[-1] - motion.time[0])
         if lasted > _LONGEST:

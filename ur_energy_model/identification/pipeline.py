@@ -31,16 +31,15 @@ from ur_energy_model.identification.dynamics import (
 )
 from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.friction_data import AUTO
-from ur_energy_model.identification.friction_stages import fit_currents, with_presliding
+from ur_energy_model.identification.friction_fit import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
-from ur_energy_model.identification.parts import KeptTime
 from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
-from ur_energy_model.identification.recording import Recording, read_recording
+from ur_energy_model.identification.recording import KeptTime, Recording, read_recording
 from ur_energy_model.identification.target_moment import SetupPrior
-from ur_energy_model.identification.torque_constants import JointEstimate, with_load_error
+from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -255,7 +254,8 @@ class _Arm:
         places = [self.given.index(recording) for recording in self.fitted]
         joints = tuple(joint.in_order(places) for joint in joints)
         if self.mounting is not None:
-            joints = with_load_error(joints, self.mounting.load_error)
+            errors = zip(joints, self.mounting.load_error.tolist(), strict=True)
+            joints = tuple(replace(joint, load_error=error) for joint, error in errors)
         powers = [recording.power for recording in self.fitted]
         kind, prior = self.options.power_model, self.options.prior.torque_constant
         drives = fit_drives(body, joints, powers, kind, prior)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -16,6 +17,7 @@ from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import (
+    MOVING_SPEED,
     FilteredMotion,
     MotionStream,
     choose_cutoff,
@@ -23,7 +25,6 @@ from ur_energy_model.identification.filtered_motion import (
     sample_period,
     usable_samples,
 )
-from ur_energy_model.identification.parts import LENGTH, KeptTime, Segment, SegmentSelector
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
 from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
@@ -34,7 +35,7 @@ from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
-from ur_energy_model.typing import Array, Progress
+from ur_energy_model.typing import Array, Indices, Progress
 
 # Buffers that keep samples of a recording for further passes, in memory or a temporary file.
 
@@ -152,14 +153,21 @@ class TorqueBuffer:
         """
         thin = max(1, self._count // _ENOUGH_TARGETS) if self._from_targets else 1
         edges = np.cumsum([1, *self._widths.values()])[:-1]
-        for block in _joined(self._rows):
-            time, *parts = np.split(block[::thin], edges, axis=1)
+        waiting: list[Array] = []
+        left = self._count
+        for rows in self._rows:
+            waiting.append(rows)
+            left -= len(rows)
+            if not any(map(len, waiting)) or (left and sum(map(len, waiting)) < _BLOCK_ROWS):
+                continue
+            time, *parts = np.split(np.concatenate(waiting)[::thin], edges, axis=1)
             columns = {
                 name: part[:, 0] if name == "payload" else part
                 for name, part in zip(self._widths, parts, strict=True)
             }
             gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
             yield Telemetry(time[:, 0], columns, info, gaps)
+            waiting = []
 
     def close(self) -> None:
         """Release the memory or file."""
@@ -171,17 +179,162 @@ class TorqueBuffer:
         return "target_q" in self._widths
 
 
-def _joined(buffer: Iterable[Array]) -> Iterator[Array]:
-    """Blocks of a buffer joined to _BLOCK_ROWS or more."""
-    waiting: list[Array] = []
-    for block in buffer:
-        if len(block):
-            waiting.append(block)
-        if sum(map(len, waiting)) >= _BLOCK_ROWS:
-            yield np.concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield np.concatenate(waiting)
+# Parts of a long recording that the fits use: those with the most information about its arm.
+#
+# The number of samples that the fits need does not grow with the length of a recording; what
+# matters is which ones. One half of the parts is spread evenly over the recording, so that they
+# represent it. The other half adds the most information (D-optimality: the determinant of the
+# information matrix, Pukelsheim, Optimal Design of Experiments, 1993, sec. 6.2), which favours
+# varied motion and a wide range of temperatures.
+
+LENGTH = 30.0
+"""Length of the parts that long recordings are divided into [s]: some cycles of a program."""
+TOTAL = 1500.0
+"""Time that the fits use of all recordings together, where each one has its share [s]."""
+_LEAST, _MOST = 60.0, 300.0
+_SAMPLES_SHARE = 0.3
+_INFORMATION_PERIOD = 0.1  # time between the samples that a part's information is computed from [s]
+_HOUR = 3600.0
+_RIDGE = 1e-6  # information that is there before, relative to that of the whole recording
+
+
+@dataclass(frozen=True)
+class KeptTime:
+    """Time of a recording that the fits use."""
+
+    motions: float  # for torque constants, friction and presliding [s]
+    samples: float  # as recorded, for the bus capacitor and the metrics of the fit [s]
+
+    @classmethod
+    def of_each(cls, recordings: int) -> KeptTime:
+        """Time of each of some recordings that are fitted together."""
+        motions = float(np.clip(TOTAL / max(recordings, 1), _LEAST, _MOST))
+        return cls(motions, max(_LEAST, _SAMPLES_SHARE * motions))
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A part of a recording that is used or left out as a whole."""
+
+    dof: int  # number of joints n
+    motions: tuple[FilteredMotion, ...]  # filtered
+    samples: Telemetry | None  # as recorded; None where they are not kept
+
+    def divided(self) -> list[Segment]:
+        """Parts of about LENGTH; the part itself if it is short or its clock goes back."""
+        if self.samples is not None:
+            time = self.samples.time
+        else:
+            time = np.concatenate([np.zeros(0), *(motion.time for motion in self.motions)])
+        if self.seconds < 1.5 * LENGTH or (np.diff(time) < 0).any():
+            return [self]
+        edges = np.linspace(time[0], time[-1], 1 + round(self.seconds / LENGTH))
+        edges[0], edges[-1] = -np.inf, np.inf
+        pieces = []
+        for ends in pairwise(edges.tolist()):
+            samples = self.samples
+            if samples is not None:
+                samples = samples.cut(slice(*np.searchsorted(samples.time, ends).tolist()))
+            motions = (
+                motion.cut(slice(*np.searchsorted(motion.time, ends).tolist()))
+                for motion in self.motions
+            )
+            piece = Segment(self.dof, tuple(filter(len, motions)), samples or None)
+            pieces += [piece] if piece.motions or piece.samples is not None else []
+        return pieces
+
+    @cached_property
+    def seconds(self) -> float:
+        """Time covered, without gaps [s]."""
+        if self.samples is not None:
+            return self.samples.duration
+        return float(sum(motion.time[-1] - motion.time[0] for motion in self.motions))
+
+    @cached_property
+    def information(self) -> Array:
+        """Gram matrices [n, k, k] of what the current of each moving joint depends on.
+
+        The columns are current (its load), direction and powers of the speed, acceleration, load
+        friction, and the direction times temperature and time, by which friction drifts.
+        """
+        out = np.zeros((self.dof, 9, 9))
+        for motion in self.motions:
+            if len(motion) < 2:
+                continue
+            step = max(1, round(_INFORMATION_PERIOD / motion.period))
+            thin = motion.cut(slice(None, None, step))
+            speed, current, direction = thin.qd, thin.current, np.sign(thin.qd)
+            columns = (
+                np.ones_like(speed),
+                current,
+                direction,
+                speed,
+                direction * np.sqrt(np.abs(speed)),
+                thin.qdd,
+                direction * np.abs(current),
+                direction * np.nan_to_num(thin.temperature),
+                direction * thin.time[:, None] / _HOUR,
+            )
+            rows = np.stack(columns, axis=2) * (np.abs(speed) > MOVING_SPEED)[:, :, None]
+            rows = np.swapaxes(rows, 0, 1)
+            out += np.swapaxes(rows, 1, 2) @ rows
+        return out
+
+
+def chosen_parts(information: Array, seconds: Array, wanted: float) -> Indices:
+    """Indices of the parts that cover about the time wanted [s], in order; always the first one.
+
+    All parts where they do not cover more. `information` are Gram matrices of each [parts, n, k,
+    k], `seconds` the times that they cover [parts].
+    """
+    everything = np.arange(len(seconds))
+    if seconds.sum() <= wanted:
+        return everything
+    chosen = [0]
+    # Weak information about every coefficient, in the units of its column.
+    scale = np.diagonal(information.sum(axis=0), axis1=-2, axis2=-1)
+    weak = _RIDGE * np.where(scale > 0, scale, 1.0)
+    known = weak[:, :, None] * np.eye(scale.shape[-1]) + information[0]
+    stretches = max(1, int(0.5 * wanted / np.median(seconds)))
+    number = np.floor(np.cumsum(seconds) / seconds.sum() * stretches * (1 - 1e-9))
+    groups = [np.flatnonzero(number == k) for k in range(1, stretches)]
+    while True:
+        open_ones = groups.pop(0) if groups else np.setdiff1d(everything, chosen)
+        left = wanted - seconds[chosen].sum()
+        open_ones = open_ones[seconds[open_ones] <= max(left, 0.0)]
+        if len(open_ones):
+            gain = np.linalg.slogdet(known + information[open_ones])[1].sum(axis=1)
+            best = int(open_ones[np.argmax(gain)])
+            chosen.append(best)
+            known = known + information[best]
+        elif not groups:
+            return np.sort(chosen)
+
+
+class SegmentSelector:
+    """Parts of a recording, taken in order; those chosen are kept, at most twice the limit [s]."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.parts: list[Segment] = []
+
+    def add(self, part: Segment) -> None:
+        """Add the next part."""
+        self.parts.append(part)
+        self.choose(2 * self.limit)
+
+    @property
+    def kept(self) -> float:
+        """Time that the parts kept cover [s]."""
+        return sum(part.seconds for part in self.parts)
+
+    def choose(self, longest: float) -> None:
+        """Reduce the parts to the limit if they cover more than this [s]."""
+        if self.kept > longest:
+            parts = [piece for part in self.parts for piece in part.divided()]
+            information = np.array([part.information for part in parts])
+            seconds = np.array([part.seconds for part in parts])
+            self.parts = [parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +345,7 @@ class Recording:
     """
 
     path: Path  # as given by the user
+    sha256: str  # hash of the bag
     info: RecordingInfo  # what made the recording
     quality: Quality  # verdict
     cutoff: float  # of the narrow filter [Hz]
@@ -206,60 +360,43 @@ class Recording:
     # Time that motions and samples cover, where the recording is longer; None where motions
     # cover all of it and samples are not kept
     kept: KeptTime | None
-    _motion: Buffer[FilteredMotion] = field(repr=False)
+    motions: Buffer[FilteredMotion] = field(repr=False)  # filtered, in order
+    samples_kept: Buffer[Telemetry] = field(repr=False)  # as recorded, in parts; see `kept`
     _torque: TorqueBuffer = field(repr=False)
-    _samples: Buffer[Telemetry] = field(repr=False)
 
     # Of the last pass, by its payload; see `RecordingDynamics`
     link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "sha256": self.sha256, "link_torques": {}}
-
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of the bag; a pickled recording carries it, as the bag may be out of reach."""
-        return bag_hash(self.path)
+        return {**self.__dict__, "link_torques": {}}
 
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
         source = str(path)
         info, quality = replace(self.info, source=source), replace(self.quality, source=source)
-        return self._same_bag(replace(self, path=path, info=info, quality=quality))
+        return replace(self, path=path, info=info, quality=quality)
 
     def motion_only(self) -> Recording:
         """The recording without target_moment and samples."""
-        return self._same_bag(replace(self, _torque=TorqueBuffer(), _samples=Buffer()))
-
-    def _same_bag(self, other: Recording) -> Recording:
-        other.__dict__["sha256"] = self.sha256
-        return other
+        return replace(self, _torque=TorqueBuffer(), samples_kept=Buffer())
 
     @property
     def torque_reference(self) -> TorqueReference:
         """Whether target_moment belongs to recorded targets or measured motion, or is missing."""
         return self._torque.reference
 
-    def motions(self) -> Iterable[FilteredMotion]:
-        """Filtered motion, in order, read anew in each iteration."""
-        return self._motion
-
-    def kept_samples(self) -> Iterable[Telemetry] | None:
-        """Samples as recorded, in parts, read anew in each iteration; None if they are not kept."""
-        return None if self.kept is None else self._samples
-
     def torque_telemetry(self) -> Iterator[Telemetry]:
         """target_moment and the motion it belongs to, as recorded (targets at a reduced rate)."""
         if self._torque.complete:
             return self._torque.telemetry(self.info, self.rate)
-        return (replace(part, info=self.info) for part in self._samples)
+        return (replace(part, info=self.info) for part in self.samples_kept)
 
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Time [samples], speed and current [samples, n] and bus power [samples].
 
         Of the samples that are kept, while the brakes are released.
         """
-        for part in self._samples:
+        for part in self.samples_kept:
             rows = power_rows(part)
             if rows is not None:
                 use = np.isin(rows.mode, BRAKES_RELEASED)
@@ -267,7 +404,7 @@ class Recording:
 
     def close(self) -> None:
         """Release temporary files."""
-        for buffer in (self._motion, self._torque, self._samples):
+        for buffer in (self.motions, self._torque, self.samples_kept):
             buffer.close()
         self.keep_link_torques({})
 
@@ -368,6 +505,7 @@ def read_recording(
     parts.add(None, stream.finish())
     return Recording(
         path=path,
+        sha256=bag_hash(path),
         info=info,
         quality=check.quality(),
         cutoff=stream.cutoff,
@@ -379,18 +517,16 @@ def read_recording(
         warmth=parts.warmth,
         controller_payload=parts.controller_payload,
         kept=parts.finish(),
-        _motion=parts.motions,
+        motions=parts.motions,
+        samples_kept=parts.samples,
         _torque=torque,
-        _samples=parts.samples,
     )
 
 
 class KeptParts:
     """Gathers batches and the motions filtered from them, whole or in parts that are selected.
 
-    Args:
-        dof: number of joints.
-        limit: time to keep; None for all motions and no samples.
+    `limit`: time to keep of arms with `dof` joints n; None for all motions and no samples.
 
     Attributes:
         motions, samples: what is kept, complete after `finish`.
@@ -434,10 +570,12 @@ class KeptParts:
         """Write the selected parts into the buffers; time kept of both, None without a limit."""
         if not self._limited:
             return None
-        for part in self._filtered.finished():
+        for selector in (self._filtered, self._recorded):
+            selector.choose(selector.limit)
+        for part in self._filtered.parts:
             for motion in part.motions:
                 self.motions.append(motion)
-        for part in self._recorded.finished():
+        for part in self._recorded.parts:
             if part.samples is not None:
                 self.samples.append(part.samples)
         return KeptTime(self._filtered.kept, self._recorded.kept)

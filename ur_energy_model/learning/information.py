@@ -27,12 +27,17 @@ from ur_energy_model.identification.filtered_motion import (
     sample_period,
     usable_samples,
 )
-from ur_energy_model.identification.friction_data import WARMTH, CurrentData
-from ur_energy_model.identification.friction_fit import SHORTEST_MOTION, CurrentRegression
-from ur_energy_model.identification.friction_stages import PreslidingFit, with_travels
+from ur_energy_model.identification.friction_data import WARMTH
+from ur_energy_model.identification.friction_fit import (
+    SHORTEST_MOTION,
+    CurrentData,
+    CurrentRegression,
+    PreslidingFit,
+    with_travels,
+)
 from ur_energy_model.identification.power_fit import CapacitorFit, PowerFit, with_capacitor
 from ur_energy_model.identification.power_structures import PowerPrior, power_rows
-from ur_energy_model.identification.reflected_inertia import expected_inertia
+from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import document, model_from_document

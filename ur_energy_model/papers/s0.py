@@ -20,7 +20,7 @@ from ur_energy_model.identification.published_models import (
     fit_current_model,
     published_errors,
 )
-from ur_energy_model.identification.reflected_inertia import split_inertia
+from ur_energy_model.identification.torque_constants import split_inertia
 from ur_energy_model.model.drives import catalogue_motor_constants, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
@@ -137,7 +137,8 @@ def _motion_energy(model: EnergyModel, bag: Path) -> EnergySummary:
 
 def inertia_rows(paper: Paper, model: EnergyModel, robot: RobotDescription) -> list[Row]:
     """Gear ratio and Table IV."""
-    split = split_inertia(np.array([joint.reflected_inertia for joint in model.joints]), robot)
+    reflected = np.array([joint.reflected_inertia for joint in model.joints])
+    motor_side, rotor = split_inertia(reflected, robot)
     ratio, theirs = robot.gear_ratio, paper["gear_ratio"]
     judged = "agrees"
     if (ratio != theirs).any():
@@ -148,12 +149,12 @@ def inertia_rows(paper: Paper, model: EnergyModel, robot: RobotDescription) -> l
     here = float(ratio[0]) if (ratio == ratio[0]).all() else ratio
     return [
         paper.row("gear_ratio", here, judged=judged),
-        paper.row("reducer_inertia", split.reducer),
-        paper.row("motor_and_reducer", split.motor_side),
+        paper.row("reducer_inertia", robot.reducer_inertia),
+        paper.row("motor_and_reducer", motor_side),
         *(
             paper.row(f"motor_inertia_{size}", float(known.mean()) if len(known) else None)
             for size, joints in _SIZES
-            for known in [split.rotor[joints][np.isfinite(split.rotor[joints])]]
+            for known in [rotor[joints][np.isfinite(rotor[joints])]]
         ),  # the reducers of CB3 arms are unpublished
     ]
 

@@ -171,7 +171,7 @@ def predicted_torque(
     fit = BaseParameterFit(robot, base.gravity)
     parts = []
     with closing(read_recording(bag, robot)) as recording:
-        for motion in recording.motions():
+        for motion in recording.motions:
             columns = fit.regressor(motion.q, motion.qd, motion.qdd)
             predicted = columns[:, :, fit.regrouping.base] @ base.parameters.values
             measured = motion.current * robot.gear_ratio * robot.torque_constant

@@ -9,13 +9,14 @@ from itertools import product
 import numpy as np
 
 from ur_energy_model.identification.assembly import ArmPrior, Evidence
-from ur_energy_model.identification.reflected_inertia import InertiaEstimate, expected_inertia
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     FLEET,
     FLEET_POWER,
     LINK_WEIGHT_ERROR,
+    InertiaEstimate,
     TorqueConstantPrior,
+    expected_inertia,
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask

@@ -11,7 +11,7 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS
-from ur_energy_model.identification.reflected_inertia import split_inertia
+from ur_energy_model.identification.torque_constants import split_inertia
 from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
@@ -168,7 +168,7 @@ def inertia_table(model: EnergyModel) -> Table:
     """Motor and reducer inertia (S0 Table IV)."""
     robot = load_robot(model.robot)
     reflected = np.array([joint.reflected_inertia for joint in model.joints])
-    split = split_inertia(reflected, robot)
+    motor_side, rotor = split_inertia(reflected, robot)
     columns = {
         "joint": [joint.name for joint in model.joints],
         "reflected, joint side [kg m²]": reflected,
@@ -176,9 +176,9 @@ def inertia_table(model: EnergyModel) -> Table:
             CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)) for joint in model.joints
         ],
         "robot file [kg m²]": robot.reflected_inertia,
-        "motor side [10⁻⁴ kg m²]": 1e4 * split.motor_side,
-        "reducer, catalogue [10⁻⁴ kg m²]": 1e4 * split.reducer,
-        "motor [10⁻⁴ kg m²]": 1e4 * split.rotor,
+        "motor side [10⁻⁴ kg m²]": 1e4 * motor_side,
+        "reducer, catalogue [10⁻⁴ kg m²]": 1e4 * robot.reducer_inertia,
+        "motor [10⁻⁴ kg m²]": 1e4 * rotor,
         "from": [_source(joint.source, "reflected_inertia") for joint in model.joints],
     }
     rows = list(zip(*columns.values(), strict=True))

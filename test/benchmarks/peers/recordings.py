@@ -242,7 +242,7 @@ class Recorded:
             bare = ArmDynamics(robot, Setup(gravity=self.gravity))
             self.parts = [
                 Part(part, loaded, bare)
-                for motion in recording.motions()
+                for motion in recording.motions
                 for part, loaded in setups.parts(motion)
                 if len(part.time[self.narrow.inside(part)])
             ]
