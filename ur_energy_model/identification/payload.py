@@ -48,41 +48,27 @@ from ur_energy_model.typing import Array, Progress
 
 @dataclass(frozen=True)
 class PayloadEstimate:
-    """The identified payload.
+    """The identified payload."""
 
-    Attributes:
-        payload: mass, centre of mass (flange frame), physically possible inertia (uncertain).
-        shown_mass: estimate without constraint [kg]; negative where the torque is lower than that
-            of the bare links.
-        mass_std: kg; includes correlated residuals and errors of links and torque constants.
-        center_std: [3], m; NaN where the mass is too small for a centre of mass.
-        torque_rms: residual per joint of the model with this payload and calibrated torque
-            constants [n], N m, joint side; NaN for joints that did not move.
-        misfit: that residual over the one of the model's own recordings, median over joints; NaN
-            where the model has none.
-        torque_constants, torque_constants_std: from links and payload together [n], N m/A.
-        calibration: posterior of links and drives after this recording.
-        samples: number of torque samples, each joint counted.
-        gravity: in the base frame [3], m/s^2, as used.
-        gravity_source: "estimated" from the bag's target_moment, or "model".
-        controller_mass: payload set in the controller, from target_moment [kg]; NaN where unknown.
-        warnings: for the user, one line each.
-    """
-
-    payload: Payload
+    payload: Payload  # mass, centre (flange frame), physically possible inertia (uncertain)
+    # Estimate without constraint [kg]; negative where the torque is lower than that of the links
     shown_mass: float
-    mass_std: float
-    center_std: Array
+    mass_std: float  # [kg]; with correlated residuals and errors of links and torque constants
+    center_std: Array  # [3], m; NaN where the mass is too small for a centre of mass
+    # Residual per joint of the model with this payload and calibrated torque constants [n], N m,
+    # joint side; NaN for joints that did not move
     torque_rms: Array
+    # Over the residual of the model's own recordings, median of joints; NaN where it has none
     misfit: float
+    # From links and payload together [n], N m/A
     torque_constants: Array
     torque_constants_std: Array
-    calibration: PayloadCalibration
-    samples: int
-    gravity: Array
-    gravity_source: str = "model"
-    controller_mass: float = float("nan")
-    warnings: tuple[str, ...] = ()
+    calibration: PayloadCalibration  # posterior of links and drives after this recording
+    samples: int  # number of torque samples, each joint counted
+    gravity: Array  # in the base frame [3], m/s^2, as used
+    gravity_source: str = "model"  # or "estimated", from the bag's target_moment
+    controller_mass: float = float("nan")  # set there, from target_moment [kg]; NaN if unknown
+    warnings: tuple[str, ...] = ()  # for the user, one line each
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -102,14 +88,10 @@ def identify_payload(
 ) -> PayloadEstimate:
     """Payload from the motor currents of a bag, in the mounting that its target_moment shows.
 
-    Args:
-        model: of the same arm.
-        bag: rosbag2 directory.
-        robot: description of the arm, by default the one named in the model.
-        known_mass: where it is known [kg]; calibrates the drives.
-        empty: bag of the same arm that defines the empty flange; the payload is what is added
-            to it.
-        progress: called with fraction and text.
+    `model` is that of the arm, `robot` its description, by default the one named in the model. A
+    known mass [kg] calibrates the drives. `empty`: bag of the same arm that defines the empty
+    flange; the payload is what is added to it, so that errors of links and friction, the same in
+    both runs, cancel (Machines 2024, sec. 5).
 
     Raises:
         UrEnergyError: a bag or the known mass cannot be used.
@@ -145,24 +127,6 @@ def identify_payload(
             warnings += tuple(_warnings(path, found, known, compared, least))
             calibration = found.calibration
     return replace(found, gravity_source=source, controller_mass=in_controller, warnings=warnings)
-
-
-def payload_difference(
-    model: EnergyModel,
-    loaded: str | Path,
-    unloaded: str | Path,
-    *,
-    progress: Progress | None = None,
-) -> tuple[float, float]:
-    """Mass added to the flange between two runs of one trajectory, and its deviation [kg].
-
-    Model errors of links and friction are the same in both runs and cancel (Machines 2024, sec. 5).
-
-    Raises:
-        UrEnergyError: a bag cannot be used.
-    """
-    found = identify_payload(model, loaded, empty=unloaded, progress=progress)
-    return found.shown_mass, found.mass_std
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
@@ -297,11 +261,10 @@ def estimate_payload(
         gravity: in the base frame [3], m/s^2, of this recording.
         motions: of the recording; iterated several times.
         narrow: the recording's filter, for model and measurement alike.
-        known_mass: where it is known [kg], 0 where the flange counts as empty; calibrates the
-            drives.
-        calibration: from earlier recordings; the model's where None.
-        friction_change: relative deviation of friction from the model's; from the temperatures
-            where None.
+        known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
+        calibration: from earlier recordings; None for the model's.
+        friction_change: relative deviation of friction from the model's; None for that of the
+            temperatures.
 
     Raises:
         IdentificationError: too little motion.
@@ -409,22 +372,15 @@ constants, errors of the published links appear as a payload of this size (seen 
 
 @dataclass(frozen=True)
 class PayloadCheck:
-    """Payload that a model was identified with, and the one identified from the currents.
+    """Payload that a model was identified with, and the one identified from the currents."""
 
-    Attributes:
-        source: the recording.
-        controller_mass: set in the controller or given by the user [kg].
-        mass, std: identified, without constraint [kg].
-        least: smallest difference that counts [kg].
-        payload: identified, physically possible.
-    """
-
-    source: str
-    controller_mass: float
+    source: str  # the recording
+    controller_mass: float  # set in the controller or given by the user [kg]
+    # Identified, without constraint [kg]
     mass: float
     std: float
-    least: float
-    payload: Payload
+    least: float  # smallest difference that counts [kg]
+    payload: Payload  # identified, physically possible
 
     @property
     def contradicts(self) -> bool:
@@ -450,16 +406,10 @@ def check_payload(
     """Identified payload of a recording and the one that its torques were computed with.
 
     Nothing for recordings with a changing payload or too little motion, and for arms without
-    torque constants in the robot file.
-
-    Args:
-        model: identified from the recording, perhaps with others.
-        robot: the arm, n joints.
-        recording: that it was identified from.
-        own: setups of the recording, as used for the currents.
+    torque constants in the robot file. `model` was identified from the recording, perhaps with
+    others; `own` are its setups as used for the currents.
     """
-    motions: list[FilteredMotion] = []
-    lasted = 0.0
+    motions, lasted = list[FilteredMotion](), 0.0
     for motion in recording.motions:
         motions.append(motion)
         lasted += float(motion.time[-1] - motion.time[0])
@@ -480,8 +430,6 @@ def check_payload(
         )
     except IdentificationError:
         return ()
-    carried = setup.payload if own.carried is None else own.carried
-    least = _LEAST_SHARE * float(columns.masses.sum())
-    mass, std = found.shown_mass, found.mass_std
-    source = str(recording.path)
-    return (PayloadCheck(source, carried.mass, mass, std, least, found.payload),)
+    carried, source = own.carried or setup.payload, str(recording.path)
+    least, std = _LEAST_SHARE * float(columns.masses.sum()), found.mass_std
+    return (PayloadCheck(source, carried.mass, found.shown_mass, std, least, found.payload),)

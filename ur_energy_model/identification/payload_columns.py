@@ -53,16 +53,9 @@ class PayloadColumns:
     A row is [bodies 10 n, bare arm, error terms 12, drive, 1], N m joint side: torques per inertial
     parameter of each moving body (the payload is part of the last one); torque of the bare links
     and rotors; error terms of the model; torque of the drive less friction, which the others add
-    up to. The closing 1 is the constant error term and counts the samples.
-
-    Attributes:
-        bare, loaded, drive, one: places in a row; columns from `loaded` to `one` depend on the
-            payload.
-        errors: places of the error terms.
-        typical_friction: at a typical speed [n], N m.
-        masses: of the moving bodies [n], kg.
-        tensor_errors: mean of the diagonal entries and deviation of all entries of the links'
-            tensors beyond those of the robot file, [n] each, kg m^2.
+    up to. The closing 1 is the constant error term and counts the samples. Places in a row are
+    `bare`, `loaded`, `drive` and `one`; columns from `loaded` to `one` depend on the payload, and
+    `errors` are those of the error terms.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription, gravity: Array) -> None:
@@ -79,18 +72,19 @@ class PayloadColumns:
         self._friction = FrictionBank([joint.friction for joint in model.joints], self._ratio)
         speed = np.full((1, n), _TYPICAL_SPEED)
         friction = self._ratio * self._friction.torque(speed, np.zeros((1, n)))[0]
-        self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)
+        self.typical_friction = np.maximum(np.abs(friction), _LEAST_FRICTION)  # [n], N m
         ranges = [joint.friction.temperature_range for joint in model.joints]
         self._usual = np.array([np.nan if span is None else np.mean(span) for span in ranges])
         # Where the robot file has no tensor, a link may be any body between its two joints: a
         # diagonal entry is about half that of a rod of its mass, with an error of the same size.
         bodies = list(self._dynamics.bare.inertias)[1:]
-        self.masses = np.array([body.mass for body in bodies])
+        self.masses = np.array([body.mass for body in bodies])  # of moving bodies [n], kg
         flange = self._dynamics.flange_pose(np.zeros((1, n)))[:, :3, 3]
         places = np.concatenate([self._dynamics.joint_positions(np.zeros(n)), flange])
         rod = self.masses / 12
         rod *= (np.linalg.norm(np.diff(places, axis=0), axis=1) + _JOINT_SIZE) ** 2
         known = np.array([np.linalg.eigvalsh(b.inertia)[0] > _LEAST_MOMENT for b in bodies])
+        # Mean of the diagonal and deviation of all entries beyond the robot file's [n], kg m^2.
         spread = np.where(known, _TENSOR_ERROR, 0.5) * rod
         self.tensor_errors = np.where(known, 0.0, 0.5 * rod), spread
 
@@ -150,17 +144,14 @@ class PayloadColumns:
 
 
 class LoadedMotion:
-    """One motion with the columns that do not depend on the payload, computed and filtered once.
-
-    Attributes:
-        period: between the samples of the Gram matrices [s].
-    """
+    """One motion with the columns that do not depend on the payload, computed and filtered once."""
 
     def __init__(
         self, columns: PayloadColumns, motion: FilteredMotion, narrow: ParallelFilter, start: float
     ) -> None:
         self._columns, self.motion, self._narrow = columns, motion, narrow
         self._inside = narrow.inside(motion) if len(motion) >= _SHORTEST else slice(0, 0)
+        # Between the samples of the Gram matrices [s].
         self.period = (self._inside.step or 1) * motion.period if len(motion) > 1 else 0.0
         if not len(motion.time[self._inside]):
             return
@@ -194,16 +185,14 @@ def loaded_motions(
     kept: list[LoadedMotion],
 ) -> Iterator[LoadedMotion]:
     """Motions of one recording, in order; `kept` keeps the first ones for the next iteration."""
-    start = 0.0
+    start, known = 0.0, len(kept)
+    room = _REMEMBERED - sum(len(each.motion) for each in kept)
     for index, motion in enumerate(motions):
         start = float(motion.time[0]) if index == 0 else start
-        if index < len(kept):
-            yield kept[index]
-            continue
-        loaded = LoadedMotion(columns, motion, narrow, start)
-        samples = sum(len(each.motion) for each in kept) + len(motion)
-        if index == len(kept) and samples <= _REMEMBERED:
-            kept.append(loaded)
+        loaded = kept[index] if index < known else LoadedMotion(columns, motion, narrow, start)
+        if index >= known:
+            room -= len(motion)
+            kept += [loaded] if room >= 0 else []
         yield loaded
 
 

@@ -16,7 +16,7 @@ from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, sa
 from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
 from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.error_statistics import ErrorStatistics
-from ur_energy_model.identification.payload import payload_difference
+from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -100,7 +100,8 @@ def identify_known_payload(
         loaded = session.record("excitation_loaded", motion)
     finally:
         session.mount(0.0)
-    mass, std = payload_difference(found.model, loaded, unloaded, progress=session.progress)
+    shown = identify_payload(found.model, loaded, empty=unloaded, progress=session.progress)
+    mass, std = shown.shown_mass, shown.mass_std
     return [
         paper.row("payload", PAYLOAD),
         paper.row("payload_found", mass),
