@@ -7,13 +7,12 @@ only where they lower the held-out error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.codec import built, plain
 from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.identification.least_squares import BlockedGram, cross_validate, solve
@@ -36,7 +35,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.recording import Recording
@@ -98,26 +97,30 @@ class PowerData:
 class PowerFit:
     """Accumulates bus power and its columns over any number of recordings, and fits them.
 
-    `known`: prior of the parameters; None for that of the robot file.
+    `known`: prior of the parameters; None for that of the robot file. `data`: of earlier ones.
     """
 
-    def __init__(self, robot: RobotDescription, known: PowerPrior | None = None) -> None:
-        self.robot, self.known = robot, known
+    def __init__(
+        self,
+        robot: RobotDescription,
+        known: PowerPrior | None = None,
+        data: PowerData | None = None,
+    ) -> None:
+        self.robot, self.known, self.data = robot, known, data or PowerData()
         # Weights of the delays, and of power given back: neither may vanish without a robot file's.
         self._constant = expected_constant(robot)
         prior = physical(robot, self._constant, np.zeros(robot.dof))
         self._expected = prior.basis @ prior.prior.mean
-        self._data = PowerData()
 
     @property
     def samples(self) -> int:
         """Number of samples with bus power."""
-        return int(sum(self._data.counts.blocks)) if len(self._data.counts) else 0
+        return int(sum(self.data.counts.blocks)) if len(self.data.counts) else 0
 
     @property
     def supply_rested(self) -> bool:
         """Whether regeneration was strong enough that the supply may have rested."""
-        return bool(np.isfinite(-np.inf if self._data.rested is None else self._data.rested))
+        return self.data.rested is not None
 
     def accumulate(self, telemetry: Telemetry) -> None:
         """Accumulate a batch; batches without bus power or currents are ignored."""
@@ -131,7 +134,14 @@ class PowerFit:
                 shown = power[mode == code]
                 self._add_to_mode(ROBOT_MODES[code], np.array([shown.sum(), len(shown)]))
         columns = power_columns(rows, self.robot.gear_ratio, self._constant)
-        supplied = self._supplied(time, columns @ self._expected)
+        # All power comes from the supply where it has not rested for a while, by the power expected
+        # before the fit. A time before the last rest begins another recording.
+        expected, rested = columns @ self._expected, self.data.rested
+        before = -np.inf if rested is None or (len(time) and time[0] < rested) else rested
+        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
+        last = np.maximum.accumulate(np.append(before, resting))
+        self.data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
+        supplied = time - last[1:] > _DISCHARGE_TIME
         keep = released & supplied & ~breaking_away(rows)
         data, time = np.column_stack([columns, power])[keep], time[keep]
         if not len(time):
@@ -140,62 +150,38 @@ class PowerFit:
         for block in time_blocks(time, _BLOCK):
             piece = data[block]
             duration = float(time[block.stop - 1] - time[block.start]) + period
-            self._data.gram.accumulate(piece.T @ piece, duration)
-            self._data.counts.accumulate(np.asarray(float(len(piece))), duration)
-
-    def _supplied(self, time: Array, expected: Array) -> Mask:
-        """Samples at which all power comes from the supply [samples].
-
-        By the power expected before the fit [samples], W. A time before the last rest begins
-        another recording.
-        """
-        before = -np.inf if self._data.rested is None else self._data.rested
-        if len(time) and time[0] < before:
-            before = -np.inf
-        resting = np.where(expected > _FLOOR_MARGIN, -np.inf, time)
-        last = np.maximum.accumulate(np.append(before, resting))
-        self._data.rested = float(last[-1]) if np.isfinite(last[-1]) else None
-        return np.asarray(time - last[1:] > _DISCHARGE_TIME)
+            self.data.gram.accumulate(piece.T @ piece, duration)
+            self.data.counts.accumulate(np.asarray(float(len(piece))), duration)
 
     def conversion_error(self, constant: Array) -> Array:
         """Relative errors of the joints' converted power from what is not modelled [n].
 
         `constant`: torque constants, motor side [n], N m/A.
         """
-        total = self._data.gram.blocks.sum(axis=0)
+        total = self.data.gram.blocks.sum(axis=0)
         squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(total[0, 0], 1.0)
         omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
         converted = np.maximum(constant * np.sqrt(squares), omitted)
         return np.asarray(np.hypot(MODEL_ERROR, omitted / converted))
 
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue, see `restore`."""
-        saved: dict[str, Any] = plain(self._data, arrays=True)
-        return saved
-
-    def restore(self, saved: Mapping[str, Any]) -> PowerFit:
-        """Continue with saved data of the same arm."""
-        self._data = built(PowerData, saved)
-        return self
-
     def merge(self, other: PowerFit, standby_shift: float = 0.0) -> None:
         """Include the data of another accumulator, its standby power lower by the shift [W]."""
-        gram = other._data.gram
+        gram = other.data.gram
         if standby_shift:
             matrix = np.eye(gram.blocks.shape[-1])
             matrix[0, -1] = -standby_shift
             gram = gram.transformed(matrix)
-        self._data.gram.merge(gram)
-        self._data.counts.merge(other._data.counts)
-        for name, sums in other._data.modes.items():
+        self.data.gram.merge(gram)
+        self.data.counts.merge(other.data.counts)
+        for name, sums in other.data.modes.items():
             self._add_to_mode(name, sums)
 
     def _add_to_mode(self, name: str, sums: Array) -> None:
-        self._data.modes[name] = self._data.modes.get(name, np.zeros(2)) + sums
+        self.data.modes[name] = self.data.modes.get(name, np.zeros(2)) + sums
 
     def standby_shift(self, result: PowerFitResult) -> float:
         """Mean power of these data that a result does not explain [W]."""
-        gram = self._data.gram.blocks.sum(axis=0)
+        gram = self.data.gram.blocks.sum(axis=0)
         return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
 
     def fit(
@@ -206,36 +192,36 @@ class PowerFit:
         `kind` is "physical", "ecbot" or "catalogue"; torque constants and their deviations (None:
         exact) are motor side [n], N m/A.
         """
-        deviation = np.zeros(self.robot.dof) if torque_constant_std is None else torque_constant_std
+        n, counts = self.robot.dof, self.data.counts.blocks
+        deviation = np.zeros(n) if torque_constant_std is None else torque_constant_std
         if kind == "catalogue":
             reason = "motors of a catalogue (Clochiatti et al. 2024, eq. 23), not fitted"
             return self._result(kind, catalogue(self.robot, torque_constant), {}, reason)
         if kind == "ecbot" and self.samples:
-            return self._result("ecbot", free(self.robot.dof), {}, "EcBot's 4n+1 free coefficients")
-        structures = {
-            name: physical(self.robot, torque_constant, deviation, self.known, per_size=per_size)
-            for name, per_size in (("common", False), ("per size", True))
-        }
+            return self._result("ecbot", free(n), {}, "EcBot's 4n+1 free coefficients")
+        common, finer = (
+            physical(self.robot, torque_constant, deviation, self.known, per_size=per_size)
+            for per_size in (False, True)
+        )
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
-            return self._result("physical", structures["common"], {}, reason)
-        counts = self._data.counts.blocks
-        errors = {
-            name: cross_validate(self._project(structure), structure.prior, counts)
-            for name, structure in structures.items()
-        }
-        rmse = {name: float(np.sqrt(values.mean())) for name, values in errors.items()}
-        gain = errors["common"] - errors["per size"]
+            return self._result("physical", common, {}, reason)
+        errors, finer_errors = (
+            cross_validate(self._project(structure), structure.prior, counts)
+            for structure in (common, finer)
+        )
+        rmse, finer_rmse = (float(np.sqrt(values.mean())) for values in (errors, finer_errors))
+        gain, chosen = errors - finer_errors, common
         scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-        chosen = "common"
-        if rmse["per size"] < rmse["common"] * (1 - FREE_TERM_GAIN) and gain.mean() > scatter:
-            finer = structures["per size"]
+        if finer_rmse < rmse * (1 - FREE_TERM_GAIN) and gain.mean() > scatter:
             found = solve(self._project(finer), finer.prior, counts).coefficients
-            if (finer.basis @ found)[PowerLayout(self.robot.dof).copper].min() >= 0:
-                chosen = "per size"  # no loss is negative
-        others = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        reason = f"copper factors: {chosen}; held-out RMSE {others}"
-        return self._result("physical", structures[chosen], rmse, reason)
+            if (finer.basis @ found)[PowerLayout(n).copper].min() >= 0:  # no loss is negative
+                chosen = finer
+        reason = (
+            f"copper factors: {'common' if chosen is common else 'per size'}; held-out RMSE "
+            f"common {rmse:.3g} W, per size {finer_rmse:.3g} W"
+        )
+        return self._result("physical", chosen, {"common": rmse, "per size": finer_rmse}, reason)
 
     def _project(self, structure: Structure) -> Array:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
@@ -243,13 +229,13 @@ class PowerFit:
         full = np.zeros((width + 1, p + 1))
         full[:-1, :-1] = structure.basis
         full[-1, -1] = 1.0
-        return np.asarray(full.T @ self._data.gram.blocks @ full)
+        return np.asarray(full.T @ self.data.gram.blocks @ full)
 
     def _result(
         self, kind: str, structure: Structure, comparison: dict[str, float], reason: str
     ) -> PowerFitResult:
         if self.samples:
-            solution = solve(self._project(structure), structure.prior, self._data.counts.blocks)
+            solution = solve(self._project(structure), structure.prior, self.data.counts.blocks)
             values, covariance = solution.coefficients, solution.covariance
             residual, source = solution.residual, "bus_power"
         else:
@@ -279,7 +265,7 @@ class PowerFit:
                 "driver": float(deviation[layout.driver].mean()),
             },
             errors=np.concatenate([roots.T, omitted])[:, layout.bus_errors],
-            mode_power={name: float(total / n) for name, (total, n) in self._data.modes.items()},
+            mode_power={name: float(total / n) for name, (total, n) in self.data.modes.items()},
             residual=residual,
             source=source,
             reason=reason,
@@ -337,11 +323,8 @@ def fit_sessions(
     def merged() -> PowerFit:
         """Data of all sessions, shifted to a common standby power."""
         total = PowerFit(powers[0].robot, powers[0].known)
-        for power in powers:
-            if power not in known:
-                total.merge(power)
-        for power, shift in zip(known, shifts.tolist(), strict=True):
-            total.merge(power, shift)
+        for power in sorted(powers, key=known.__contains__):
+            total.merge(power, float(shifts[known.index(power)]) if power in known else 0.0)
         return total
 
     everything = merged()
@@ -382,13 +365,7 @@ def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -
 
 
 class CapacitorFit:
-    """Accumulates the errors of bus power for every candidate energy.
-
-    `model`: whose powers are compared with the bus.
-
-    Attributes:
-        errors: sums of squared errors [candidates], W^2.
-    """
+    """Accumulates squared errors of bus power, W^2, for every candidate energy, with a model."""
 
     def __init__(self, model: EnergyModel) -> None:
         self.model = model

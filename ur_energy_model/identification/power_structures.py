@@ -9,7 +9,6 @@ friction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -38,16 +37,11 @@ WIND_UP_TIME = 0.03  # time in which a gear winds up: one period of its resonanc
 
 
 class PowerLayout:
-    """Positions of the power columns and their coefficients, for an arm with n joints.
+    """Positions of the 4 n + 3 power columns and their coefficients, for an arm with n joints.
 
-    Attributes:
-        joints, width: n, and the number of columns, 4 n + 3.
-        standby: constant column.
-        copper, conversion, driver, inductance: columns i^2, w i, |i| and i di/dt of each joint, w
-            the motor speed; coefficients in ohm, V s/rad, W/A and H.
-        current_delay, supply_delay: columns of the two delays.
-        bus_errors: standby, copper, conversion and driver, as `BusModel.errors` has them.
-        without_delays: EcBot's 4 n + 1 columns.
+    A constant (`standby`, W); i^2, w i, |i| and i di/dt of each joint, w the motor speed (`copper`,
+    `conversion`, `driver` and `inductance` in ohm, V s/rad, W/A and H); two delays [s].
+    `bus_errors` are the columns that `BusModel.errors` has, `without_delays` EcBot's 4 n + 1.
     """
 
     standby, current_delay, supply_delay = 0, -2, -1
@@ -161,8 +155,7 @@ warm up."""
 DELAY = 2e-3  # spread of the delays [s]: a few cycles of drives and sensors
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(NamedTuple):
     """A model of the power, linear in its parameters."""
 
     names: tuple[str, ...]  # of the p parameters
@@ -238,8 +231,7 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
     )
 
 
-@dataclass(frozen=True)
-class PowerPrior:
+class PowerPrior(NamedTuple):
     """What is known of the power of an arm with n joints before its data; means and deviations."""
 
     standby: tuple[float, float]  # [W]
@@ -247,31 +239,24 @@ class PowerPrior:
     own_copper: Array  # of each joint beyond the common factor, means only [n]
     driver: tuple[float, float]  # [W/A]
 
-    @classmethod
-    def from_robot(cls, robot: RobotDescription) -> PowerPrior:
-        """Of an arm not yet identified."""
-        standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
-        return cls((standby, STANDBY[1]), COPPER_FACTOR, np.zeros(robot.dof), DRIVER)
 
-    @classmethod
-    def from_model(cls, model: EnergyModel, robot: RobotDescription) -> PowerPrior:
-        """Of an arm with a model, in any session."""
-        known = cls.from_robot(robot)
-        if model.bus.kind != "physical":
-            return known
-        expected, _ = expected_resistance(robot)
-        factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
-        spread = np.array([joint.std.get("winding_resistance", np.inf) for joint in model.joints])
-        copper = float(min((spread / expected).max(), COPPER_FACTOR[1]))
-        standby = np.hypot(model.bus.std.get("standby", STANDBY[1]), model.sessions.standby)
-        driver = min(model.bus.std.get("driver", DRIVER[1]), DRIVER[1])
-        mean = float(factors.mean())
-        return cls(
-            standby=(model.bus.standby, float(min(standby, STANDBY[1]))),
-            copper=(mean, max(copper, _LEAST_COPPER * mean)),
-            own_copper=factors - mean,
-            driver=(float(model.bus.driver.mean()), max(float(driver), _LEAST_DRIVER)),
-        )
+def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> PowerPrior:
+    """Prior of an arm not yet identified, or of one with a model, in any session."""
+    standby = robot.standby_power if np.isfinite(robot.standby_power) else STANDBY[0]
+    if model is None or model.bus.kind != "physical":
+        return PowerPrior((standby, STANDBY[1]), COPPER_FACTOR, np.zeros(robot.dof), DRIVER)
+    bus, (expected, _) = model.bus, expected_resistance(robot)
+    factors = np.array([joint.winding_resistance for joint in model.joints]) / expected
+    spread = np.array([joint.std.get("winding_resistance", np.inf) for joint in model.joints])
+    copper, mean = float((spread / expected).max()), float(factors.mean())
+    still = float(np.hypot(bus.std.get("standby", STANDBY[1]), model.sessions.standby))
+    driver = max(min(bus.std.get("driver", DRIVER[1]), DRIVER[1]), _LEAST_DRIVER)
+    return PowerPrior(
+        standby=(bus.standby, min(still, STANDBY[1])),
+        copper=(mean, max(min(copper, COPPER_FACTOR[1]), _LEAST_COPPER * mean)),
+        own_copper=factors - mean,
+        driver=(float(bus.driver.mean()), driver),
+    )
 
 
 def physical(
@@ -287,7 +272,7 @@ def physical(
     `constant` and `deviation`: torque constants identified from currents and their standard
     deviations [n], N m/A. `known`: prior of the other parameters; None for that of the robot file.
     """
-    n, known = robot.dof, known or PowerPrior.from_robot(robot)
+    n, known = robot.dof, known or power_prior(robot)
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
     layout, joints, none = PowerLayout(n), np.eye(n), np.zeros(n)
     own = zip(known.own_copper.tolist(), (spread / resistance).tolist(), strict=True)

@@ -35,8 +35,13 @@ from ur_energy_model.identification.friction_fit import (
     PreslidingFit,
     with_travels,
 )
-from ur_energy_model.identification.power_fit import CapacitorFit, PowerFit, with_capacitor
-from ur_energy_model.identification.power_structures import PowerPrior, power_rows
+from ur_energy_model.identification.power_fit import (
+    CapacitorFit,
+    PowerData,
+    PowerFit,
+    with_capacitor,
+)
+from ur_energy_model.identification.power_structures import power_prior, power_rows
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -72,7 +77,7 @@ class ArmInformation:
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
         self.robot, self.prior = robot, prior
         self._powers: list[PowerFit] = []
-        self._known_power = PowerPrior.from_model(prior, robot)
+        self._known_power = power_prior(robot, prior)
         self._setup = SetupEstimate(robot, prior.setup)
         self._cutoff: float | None = None
         self._inertia = expected_inertia(robot)
@@ -103,7 +108,7 @@ class ArmInformation:
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue."""
         return {
-            "powers": [power.saved() for power in self._powers],
+            "powers": [plain(power.data, arrays=True) for power in self._powers],
             "setup": self._setup.saved(),
             "cutoff": self._cutoff,
             "currents": plain(self._currents.data, arrays=True),
@@ -118,7 +123,8 @@ class ArmInformation:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue with saved sums."""
         self._powers = [
-            PowerFit(self.robot, self._known_power).restore(power) for power in saved["powers"]
+            PowerFit(self.robot, self._known_power, built(PowerData, power))
+            for power in saved["powers"]
         ]
         self._setup.restore(saved["setup"])
         self._cutoff = saved["cutoff"]
