@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from test.identification.conftest import filtered_motions, made_up_recording
+from ur_energy_model.identification.base_parameter_fit import BaseParameterFit
 from ur_energy_model.identification.base_parameters import (
-    BaseParameterFit,
     FullRegressor,
     regroup,
 )

@@ -27,7 +27,7 @@ from ur_energy_model.model.robots import RobotDescription, load_robot
 if TYPE_CHECKING:
     import argparse
 
-    from ur_energy_model.identification.base_parameter_bags import BagBaseParameters
+    from ur_energy_model.identification.base_parameter_fit import BagBaseParameters
     from ur_energy_model.identification.payload import PayloadEstimate
     from ur_energy_model.learning.learner import Learner, LearningHistory
 
@@ -174,7 +174,7 @@ def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | Non
 
 def base_parameters(options: argparse.Namespace) -> None:
     """Identify and print."""
-    from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
+    from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
 
     robot = load_robot(options.robot or recorded_robot(options.bags))
     constants = None

@@ -10,11 +10,12 @@ import numpy as np
 
 from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
-from ur_energy_model.identification.base_parameter_bags import (
+from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
+    BaseParameterFit,
     identify_base_parameters,
 )
-from ur_energy_model.identification.base_parameters import BaseParameterFit, Regrouping
+from ur_energy_model.identification.base_parameters import Regrouping
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.model_file import save_model

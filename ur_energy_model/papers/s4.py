@@ -13,7 +13,7 @@ import numpy as np
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, sample_period
-from ur_energy_model.identification.base_parameter_bags import identify_base_parameters
+from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
 from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.error_statistics import ErrorStatistics
 from ur_energy_model.identification.payload import identify_payload

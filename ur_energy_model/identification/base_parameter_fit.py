@@ -1,0 +1,364 @@
+"""Fit of an arm's base parameters to motion and torque, of one or more bags.
+
+torque = W p_B with W the base columns of the regressor (`regroup`): ordinary least squares, then
+least squares weighted by each joint's noise, then the nearest physically consistent full
+parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 595, sec. 3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.base_parameters import (
+    FullRegressor,
+    Regrouping,
+    regroup,
+    snapped_to_axis,
+)
+from ur_energy_model.identification.comparison import recorded_motions
+from ur_energy_model.identification.dynamics import angle_between, estimate_dynamics
+from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
+from ur_energy_model.identification.least_squares import (
+    BlockedGram,
+    joint_gram_matrices,
+    pseudo_inverse,
+    solve_normal_equations,
+)
+from ur_energy_model.identification.physical_consistency import nearest_possible
+from ur_energy_model.identification.quality import ILL_CONDITIONED
+from ur_energy_model.identification.recording import CURRENT, TORQUE, Recording, read_recording
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import FIRST_MOMENT, MASS, TENSOR
+from ur_energy_model.telemetry.samples import slices_between
+from ur_energy_model.typing import Array, Progress
+
+TorqueSource = Literal["current", "target_moment", "measured_torque"]
+
+_FOLDS = 5
+_POINTS = 1000  # points whose regressor is computed at a time
+_RCOND = 1e-13
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How well base parameters predict a motion (general-trajectory check)."""
+
+    torque_rms: Array  # residual per joint [n], N m
+    torque_r2: Array  # the same as coefficient of determination [n]
+    # sqrt(e'e) / number of torque samples, N m; filtered, in motion (published: `NormalisedError`)
+    normalised_error: float
+    samples: int  # torque samples used (joints counted one by one)
+
+
+@dataclass(frozen=True)
+class BaseParameters(Verification):
+    """Identified base parameters, and how well they predict the fitted data themselves.
+
+    The normalised error is cross-validated: each block of time predicted from a fit to the others.
+    """
+
+    regrouping: Regrouping  # base parameters as combinations of full parameters
+    # "current" (measured current times torque constant), "target_moment" or "measured_torque"
+    torque_source: TorqueSource
+    ordinary: Array  # by ordinary least squares [rank]
+    values: Array  # by least squares weighted with each joint's noise [rank]
+    std: Array  # standard deviations of `values` [rank], correlated residuals allowed for
+    consistent: Array  # physically possible full parameters nearest to them [parameters]
+    condition_number: float  # of the stacked base regressor of the data
+    consistent_rms: Array  # residual per joint of `consistent` on the fitted data [n], N m
+
+
+@dataclass(frozen=True)
+class NormalisedError:
+    """Error of predicted torques as Raviola et al. 2021, sec. 3.1, define it."""
+
+    value: float  # (1/N) sqrt(e'e) with the errors e of all joints at N points [N m]
+    points: int  # N, points of the motion as recorded; each has one row per joint
+    rate: float  # of the points [Hz]
+
+
+class BaseParameterFit:
+    """Accumulates motion for a base parameter fit, in constant memory.
+
+    `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions carry the
+    torque (joint side, N m) as their current; with "current" it takes torque constants [n], N m/A,
+    motor side, by default the robot file's.
+
+    Raises:
+        IdentificationError: torque from currents without torque constants.
+    """
+
+    def __init__(
+        self,
+        robot: RobotDescription,
+        gravity: Array,
+        *,
+        torque_source: TorqueSource = "current",
+        torque_constant: Array | None = None,
+    ) -> None:
+        self.robot, self.torque_source = robot, torque_source
+        constant = robot.torque_constant if torque_constant is None else torque_constant
+        measured = torque_source == "measured_torque"
+        self._torque_per_ampere = np.ones(robot.dof) if measured else robot.gear_ratio * constant
+        if torque_source == "current" and not np.isfinite(self._torque_per_ampere).all():
+            raise IdentificationError(
+                f"{robot.name}: the robot file has no torque constants; identify a model first and "
+                "give it with --model, or take the torque with --from target_moment or "
+                "measured_torque"
+            )
+        self.regressor = FullRegressor(
+            robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
+        )
+        self.regrouping = regroup(self.regressor)
+        self._grams = BlockedGram()
+
+    def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter | None = None) -> None:
+        """Add a motion; one without the torque is ignored.
+
+        `motion`: of the arm in the stated mounting. `narrow`: filter of the recording for regressor
+        and torque; None for no filter.
+        """
+        measured = self.torque_source != "target_moment"
+        torque = motion.current * self._torque_per_ampere if measured else motion.moment
+        if not np.isfinite(torque).all():
+            return
+        columns = self.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.regrouping.base]
+        rows = np.concatenate([columns, torque[:, :, None]], axis=2)
+        for gram, duration in joint_gram_matrices(motion, rows, narrow, moving_only=measured):
+            self._grams.accumulate(gram, duration)
+
+    def solve(self) -> BaseParameters:
+        """Fit the accumulated motion.
+
+        Raises:
+            IdentificationError: too little motion for the number of base parameters.
+        """
+        rank, n = self.regrouping.rank, self.robot.dof
+        blocks = self._grams.blocks if len(self._grams) else np.zeros((0, n, rank + 2, rank + 2))
+        counts = blocks[:, :, -1, -1].sum(axis=0)
+        if counts.sum() < 2 * rank or (counts < 2).any():
+            raise IdentificationError(
+                f"{int(counts.sum())} torque samples of moving joints cannot give {rank} base "
+                "parameters; record an exciting motion of all joints (ur_energy excite)"
+            )
+        total = blocks.sum(axis=0)
+        ordinary = _solve(total, np.ones(n))
+        noise = np.sqrt(_squares(total, ordinary) / counts)
+        values = _solve(total, 1 / np.maximum(noise, 1e-9) ** 2)
+        squares = _squares(total, values)
+        # Correlated residuals inflate the covariance: with independent ones the variance of block
+        # scores would equal the information; the mean ratio is the samples that count as one.
+        weights = counts / np.maximum(squares, 1e-12)
+        scores = np.einsum("j,bjrc,c->br", weights, blocks, np.append(-values, [1.0, 0.0]))[
+            :, :rank
+        ]
+        information = np.einsum("j,jrc->rc", weights, total)[:rank, :rank]
+        scatter = ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
+        inflation = max(1.0, float(np.mean(scatter / np.diag(information))))
+        covariance = np.asarray(inflation * pseudo_inverse(information, _RCOND))
+        # The spread of the full parameters around the robot file: half a link's mass plus 1 kg,
+        # first moments and tensors as of that mass at 0.1 m and 0.2 m, drives almost unlimited.
+        nominal = self.regressor.nominal()
+        mass = 0.5 * nominal.reshape(n, -1)[:, MASS] + 1.0
+        spread = np.full((n, len(nominal) // n), 10.0)
+        spread[:, MASS] = mass
+        spread[:, FIRST_MOMENT] = 0.1 * mass[:, None]
+        spread[:, TENSOR] = 0.04 * mass[:, None]
+        combination = self.regrouping.combination
+        consistent = nearest_possible(
+            pseudo_inverse(covariance, _RCOND), combination, values, nominal, spread.ravel(), n
+        )
+        # Every fold of blocks predicted from the others.
+        held_out = 0.0
+        for part in np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks))):
+            fold = blocks[part].sum(axis=0)
+            rest = total if len(part) == len(blocks) else total - fold
+            held_out += float(_squares(fold, _solve(rest, np.ones(n))).sum())
+        found = {**vars(self.verify(values)), "normalised_error": np.sqrt(held_out) / counts.sum()}
+        return BaseParameters(
+            **found,
+            regrouping=self.regrouping,
+            torque_source=self.torque_source,
+            ordinary=ordinary,
+            values=values,
+            std=np.sqrt(np.diag(covariance)),
+            consistent=consistent,
+            condition_number=float(np.sqrt(np.linalg.cond(total[:, :rank, :rank].sum(axis=0)))),
+            consistent_rms=np.sqrt(_squares(total, combination @ consistent) / counts),
+        )
+
+    def verify(self, values: Array) -> Verification:
+        """Prediction of the accumulated motion by base parameters [rank]."""
+        rank, total = self.regrouping.rank, self._grams.blocks.sum(axis=0)
+        counts, squares = total[:, -1, -1], _squares(total, values)
+        variation = total[:, rank, rank] - total[:, rank, -1] ** 2 / np.maximum(counts, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Verification(
+                torque_rms=np.sqrt(squares / counts),
+                torque_r2=np.asarray(1 - squares / variation),
+                normalised_error=float(np.sqrt(squares.sum()) / counts.sum()),
+                samples=int(counts.sum()),
+            )
+
+    def published_error(
+        self, values: Array, recordings: Sequence[Recording]
+    ) -> NormalisedError | None:
+        """Error of base parameters [rank] at every recorded point, of torques from currents."""
+        if self.torque_source != "current":
+            return None
+        squares, points, seconds, steps = 0.0, 0, 0.0, 0
+        for recording in recordings:
+            for motion in recorded_motions(recording.path, recording.cutoff):
+                for rows in slices_between(range(_POINTS, len(motion), _POINTS), len(motion)):
+                    part = motion.cut(rows)
+                    columns = self.regressor(part.q, part.qd, part.qdd)[:, :, self.regrouping.base]
+                    error = columns @ values - part.current * self._torque_per_ampere
+                    squares += float(np.square(error).sum())
+                    points, steps = points + len(part), steps + len(part) - 1
+                    seconds += float(part.time[-1] - part.time[0])
+        if not points:
+            return None
+        rate = steps / seconds if seconds > 0 else float("nan")
+        return NormalisedError(float(np.sqrt(squares)) / points, points, rate)
+
+
+def _solve(gram: Array, weights: Array) -> Array:
+    """Weighted least squares [rank] from Gram matrices [n, rank + 2, rank + 2]."""
+    weighted = np.einsum("j,jrc->rc", weights, gram)
+    rank = len(weighted) - 2
+    return solve_normal_equations(weighted[:rank, :rank], weighted[:rank, rank], _RCOND)
+
+
+def _squares(gram: Array, values: Array) -> Array:
+    """Sum of squared residuals per joint [n]; rows are [base columns, torque, 1]."""
+    full = np.append(-values, [1.0, 0.0])
+    return np.asarray(np.maximum(np.einsum("r,jrc,c->j", full, gram, full), 0.0))
+
+
+# Bags: mounting first, then one pass over the filtered motion of each.
+
+_SAME_MOUNTING = np.radians(1.0)
+
+
+@dataclass(frozen=True)
+class BagBaseParameters:
+    """Base parameters of an arm from bags."""
+
+    parameters: BaseParameters  # identified ones
+    gravity: Array  # in the base frame [3], m/s^2, as used
+    gravity_source: str  # "estimated", "configured" or "default"
+    verification: Verification | None  # prediction of the held-out bags, None without any
+    # Of the torques from currents as Raviola et al. 2021 define it, on the held-out bags or,
+    # without any, on the fitted ones; None for target_moment
+    published_error: NormalisedError | None
+    cutoff: float  # of the filter, lowest over the bags [Hz]
+    warnings: tuple[str, ...]  # for the user, one line each
+
+    @property
+    def normalised_error(self) -> float:
+        """On the held-out bags; without any, cross-validated over blocks of time."""
+        if self.verification is not None:
+            return self.verification.normalised_error
+        return self.parameters.normalised_error
+
+
+def identify_base_parameters(
+    bags: Sequence[str | Path],
+    robot: RobotDescription,
+    *,
+    validate: Sequence[str | Path] = (),
+    torque_source: TorqueSource = "current",
+    torque_constant: Array | None = None,
+    progress: Progress | None = None,
+) -> BagBaseParameters:
+    """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
+
+    The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by default
+    the robot file's), "target_moment" (the controller's own model) or "measured_torque"
+    (actual_current_as_torque, for arms that measure joint torque).
+
+    Raises:
+        UrEnergyError: unusable bag or too little motion.
+    """
+    effort = TORQUE if torque_source == "measured_torque" else CURRENT
+    with ExitStack() as stack:
+        recordings = []
+        for path in [*bags, *validate]:
+            recording = read_recording(path, robot, effort=effort, progress=progress)
+            recordings.append(stack.enter_context(closing(recording)))
+        for recording in recordings:
+            recording.quality.require_usable()
+            if torque_source == "target_moment" and recording.torque_reference == "none":
+                raise IdentificationError(
+                    f"{recording.path}: target_moment was not recorded; use --from current"
+                )
+        warnings: list[str] = []
+        gravity, source = _gravity(recordings, robot, warnings)
+        fits = []
+        for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
+            fit = BaseParameterFit(
+                robot, gravity, torque_source=torque_source, torque_constant=torque_constant
+            )
+            for recording in chosen:
+                narrow = ParallelFilter(recording.cutoff)
+                for motion in recording.motions:
+                    fit.accumulate(motion, narrow)
+            fits.append(fit)
+        parameters = fits[0].solve()
+        if parameters.condition_number > ILL_CONDITIONED:
+            warnings.append(
+                f"condition number {parameters.condition_number:.0f}: the motion does not "
+                "determine all base parameters; record one made by ur_energy excite"
+            )
+        return BagBaseParameters(
+            parameters=parameters,
+            gravity=gravity,
+            gravity_source=source,
+            verification=fits[1].verify(parameters.values) if validate else None,
+            published_error=fits[0].published_error(
+                parameters.ordinary, recordings[len(bags) :] or recordings
+            ),
+            cutoff=min(recording.cutoff for recording in recordings),
+            warnings=tuple(warnings),
+        )
+
+
+def _gravity(
+    recordings: Sequence[Recording], robot: RobotDescription, warnings: list[str]
+) -> tuple[Array, str]:
+    """Gravity common to all recordings, and its source: from target_moment, else as recorded.
+
+    Raises:
+        IdentificationError: the mounting changes between recordings.
+    """
+    with_torque = [recording for recording in recordings if recording.torque_reference != "none"]
+    if not with_torque:
+        stated = recordings[0].info.gravity
+        if stated is not None:
+            return np.array(stated), "configured"
+        warnings.append("without target_moment the mounting is assumed upright")
+        return np.array([0.0, 0.0, -robot.controller_gravity]), "default"
+    estimate = estimate_dynamics(
+        (part for recording in with_torque for part in recording.torque_telemetry()), robot
+    )
+    first = estimate.recordings[0].setup
+    for entry in estimate.recordings[1:]:
+        if angle_between(first.gravity, entry.setup.gravity) > _SAME_MOUNTING:
+            raise IdentificationError(
+                f"{entry.source}: the mounting differs from {estimate.recordings[0].source}; "
+                "base parameters of different mountings cannot be combined; identify them apart"
+            )
+        if abs(first.payload.mass - entry.setup.payload.mass) > 0.05:
+            warnings.append(
+                f"{entry.source}: payload {entry.setup.payload.mass:.2f} kg, but "
+                f"{first.payload.mass:.2f} kg in {estimate.recordings[0].source}; the last link's "
+                "parameters are a mixture"
+            )
+    return estimate.setup.gravity, estimate.setup_source
