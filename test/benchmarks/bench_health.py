@@ -120,7 +120,7 @@ def _day_of_work(seed: int, day: int, factor: float) -> pa.Table:
         powers = calculator(samples.cut(slice(start, start + 5000)))
         if powers is not None:
             rows.update(powers)
-    return rows.rows(SourceKeys("made", ARM, "generic"))
+    return rows.rows(SourceKeys("made", ARM, "generic"), last=True)
 
 
 def main() -> None:

@@ -72,19 +72,19 @@ class Learning(BackgroundLearning):
 
     def begin(self, serial: str | None = "A1") -> None:
         """Offer samples until they are learned from."""
-        before = self.learned_minutes
+        before = self.progress.learned_minutes
 
         def learned() -> bool:
             self.offer(batch(serial=serial))
-            return self.serial == serial and self.learned_minutes not in (0.0, before)
+            return self.serial == serial and self.progress.learned_minutes not in (0.0, before)
 
         self.wait(learned)
 
     def learn(self) -> None:
         """Learn a better model."""
-        version = self.version + 1
+        version = self.progress.version + 1
         self.offer(batch(LEARN))
-        self.wait(lambda: self.version == version)
+        self.wait(lambda: self.progress.version == version)
 
 
 @pytest.fixture(autouse=True)
@@ -103,15 +103,15 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
     assert update.model is not None
     assert update.model.bus.standby == FIRST_STANDBY + 1
     assert [attempt.reason for attempt in update.attempts] == ["said so"]
-    assert learning.needs[0].words == "base above 1 rad/s"
+    assert learning.progress.needs[0].words == "base above 1 rad/s"
     assert learning.pid is not None
     assert os.getpriority(os.PRIO_PROCESS, learning.pid) > 0
     assert "rclpy" not in Path(f"/proc/{learning.pid}/maps").read_text()
     learning.offer(batch(NOTICE))
     learning.wait(lambda: update.changes)
-    before = learning.learned_minutes
+    before = learning.progress.learned_minutes
     learning.offer(batch(serial=None))  # of the same arm
-    learning.wait(lambda: learning.learned_minutes > before)
+    learning.wait(lambda: learning.progress.learned_minutes > before)
     assert [change.words for change in update.changes] == ["standby +3 W"]
     for number, (order, reason) in enumerate(((RAISE, "samples said so"), (DIE, "code 7")), 1):
         first = learning.pid
@@ -142,9 +142,9 @@ def test_each_arm_is_learned_apart_also_over_restarts(
     learning.learn()
     learning.begin("B2")
     assert learning.seen.other_arm
-    assert learning.version == 0
+    assert learning.progress.version == 0
     learning.offer(batch())  # the first arm is back
-    learning.wait(lambda: learning.version == 1)
+    learning.wait(lambda: learning.progress.version == 1)
     learned = learning.seen.model
     assert learned is not None
     learning.stop()
@@ -152,24 +152,24 @@ def test_each_arm_is_learned_apart_also_over_restarts(
     assert states == ["state.json.learning-A1", "state.json.learning-B2"]
     again = Learning(store)
     again.offer(batch())
-    again.wait(lambda: again.version == 1)
+    again.wait(lambda: again.progress.version == 1)
     assert again.seen.model is not None
     assert again.seen.model.bus.standby == FIRST_STANDBY + 1
     again.note_written(learned)
     again.stop()
     written = Learning(store, learned)  # the model file has the learned model now
     written.offer(batch())
-    written.wait(lambda: written.version == 1)
+    written.wait(lambda: written.progress.version == 1)
     assert not again.seen.troubles
     assert not written.seen.troubles
     written.begin_again(known_model(standby=40.0))
-    assert written.version == 0
+    assert written.progress.version == 0
     written.begin()
     written.stop()
     other = Learning(store)  # with the model before
     other.begin()
     assert "continues another model" in other.seen.troubles[0]
-    assert other.version == 0
+    assert other.progress.version == 0
     other.stop()
     path = store.path("A1")
     path.write_bytes(b'{"schema": 1, "sha256": "0", "serial": null}\nx')

@@ -18,8 +18,7 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.fleet import Fleet, FleetArm, Prediction, SizeHierarchy
-from ur_energy_model.plant.identify_arms import fleet_arm
+from ur_energy_model.plant.fleet import Fleet, FleetArm, Prediction, SizeHierarchy, fleet_arm
 from ur_energy_model.typing import Array
 
 NOMINAL_STD, JOINTS = 0.12, 3

@@ -102,7 +102,7 @@ def rows_of(samples: Telemetry, batch: int = 10**6) -> dict[str, Array]:
         powers = calculator(replace(samples, stamp=stamp).cut(slice(start, start + batch)))
         assert powers is not None
         rows.update(powers)
-    found = rows.rows(SourceKeys("s", "ur5e", "m")).to_pydict()
+    found = rows.rows(SourceKeys("s", "ur5e", "m"), last=True).to_pydict()
     found["minute"] = [each.timestamp() - BEGIN for each in found["minute"]]
     numeric = (n for n in found if n not in ("source", "robot", "model", "joints"))
     return {name: np.array(found[name], dtype=float) for name in numeric}

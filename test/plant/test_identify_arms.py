@@ -12,9 +12,9 @@ from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.plant.fleet import Fleet
-from ur_energy_model.plant.identify_arms import (
+from ur_energy_model.plant.fleet import (
     FLEET_KEY,
+    Fleet,
     FleetIdentification,
     identify_arms,
     read_fleet,

@@ -42,8 +42,9 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
-from ur_energy_model.plant.fleet import Fleet, FleetArm
-from ur_energy_model.plant.identify_arms import (
+from ur_energy_model.plant.fleet import (
+    Fleet,
+    FleetArm,
     FleetIdentification,
     fleet_arm,
     identify_arms,

@@ -18,11 +18,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from multiprocessing.connection import Connection
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, NamedTuple
 
 from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
@@ -48,8 +48,7 @@ FINISH_SECONDS = 3.0
 # it ends by itself, a RuntimeError with the reason.
 
 
-@dataclass(frozen=True)
-class BeginLearning:
+class BeginLearning(NamedTuple):
     """Learn from now on about this arm, instead of any other.
 
     `run` is the number that reports about it carry, `model` the one that learning begins with, and
@@ -73,33 +72,29 @@ class Progress:
         learned_minutes: of the arm's work, over all its sessions.
         attempts, changes: since the last Progress.
         needs: what ordinary work has not shown yet.
-        friction: of the joints at present, over that of the model in use.
+        friction: of the joints at present, over that of the model in use; None before it is known.
         left_out: samples left out so far because of the limit on computing time.
         cpu_share: mean share of a core that the process has used.
     """
 
-    run: int
-    version: int
-    model: EnergyModel | None
-    learned_minutes: float
-    attempts: tuple[Attempt, ...]
-    changes: tuple[Change, ...]
-    needs: tuple[Need, ...]
-    friction: SessionFriction
-    left_out: int
-    cpu_share: float
+    run: int = 0
+    version: int = 0
+    model: EnergyModel | None = None
+    learned_minutes: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
+    changes: tuple[Change, ...] = ()
+    needs: tuple[Need, ...] = ()
+    friction: SessionFriction | None = None
+    left_out: int = 0
+    cpu_share: float = 0.0
 
 
 @dataclass
 class LearningUpdate:
     """What has happened since the last call of `poll`.
 
-    Attributes:
-        model: to be used from now on; None for the present one.
-        attempts: refits.
-        changes: of the arm.
-        troubles: lines about what went wrong.
-        other_arm: the samples are of another arm than before.
+    `model` is to be used from now on, None for the present one; `attempts` are refits, `changes` of
+    the arm, `troubles` lines about what went wrong; `other_arm`: samples are of another one now.
     """
 
     model: EnergyModel | None = None
@@ -123,11 +118,7 @@ class BackgroundLearning:
         learner: class of the learner as "module:name".
 
     Attributes:
-        version: number of the model in use; 0 is the first one.
-        learned_minutes: of the arm's work, over all its sessions.
-        needs: what ordinary work has not shown yet.
-        friction: at present, over that of the model in use; None before it is known.
-        cpu_share: mean share of a core that the process has used.
+        progress: where learning about the present arm is.
         failures: how often the process has ended by itself.
         problem: why nothing is learned at present, None while it is.
     """
@@ -149,25 +140,18 @@ class BackgroundLearning:
         first = KeptState(robot.name, None, (fingerprint(model),))
         self._states = {0: first}  # of this run, and of the one before until its last state comes
         self._pause, self._due = FIRST_PAUSE, 0.0
-        self._failures_with_state = 0
-        self._left_out = self._left_out_there = 0
-        self.failures, self.cpu_share = 0, 0.0
+        self._failures_with_state = self._left_out = self.failures = 0
+        self.progress = Progress()
         self.problem: str | None = None
         self._reason: str | None = None
         """Why the process ends by itself."""
-        self._forget()
-
-    def _forget(self) -> None:
-        self.version, self.learned_minutes = 0, 0.0
-        self.needs: tuple[Need, ...] = ()
-        self.friction: SessionFriction | None = None
 
     @property
     def left_out(self) -> int:
         """Samples not learned from because the process had no time for them."""
         process = self._process
         waiting = 0 if process is None else process.left_out
-        return self._left_out + waiting + self._left_out_there
+        return self._left_out + waiting + self.progress.left_out
 
     @property
     def disk_problem(self) -> str | None:
@@ -237,7 +221,8 @@ class BackgroundLearning:
 
     def _switch(self, state: KeptState) -> None:
         """Learn for another run; samples offered from now on belong to it."""
-        self._forget()
+        before = self.progress
+        self.progress = Progress(left_out=before.left_out, cpu_share=before.cpu_share)
         with self._lock:
             self._states = {self._run: self._states[self._run], self._run + 1: state}
             self._run += 1
@@ -274,8 +259,15 @@ class BackgroundLearning:
     def _take(self, reports: list[Any], update: LearningUpdate) -> None:
         """Use what the process has sent."""
         for report in reports:
-            if isinstance(report, Progress):
-                self._follow(report, update)
+            if isinstance(report, Progress) and report.run == self._run:
+                self.progress, self.problem, self._pause = report, None, FIRST_PAUSE
+                update.attempts += report.attempts
+                update.changes += report.changes
+                update.model = report.model or update.model
+            elif isinstance(report, Progress):  # of the arm before
+                self.progress = replace(
+                    self.progress, left_out=report.left_out, cpu_share=report.cpu_share
+                )
             elif isinstance(report, RuntimeError):
                 self._reason = str(report)
             elif isinstance(report, str):
@@ -285,17 +277,6 @@ class BackgroundLearning:
                 self._save(state)
                 if report[0] == self._run:
                     self._failures_with_state = 0
-
-    def _follow(self, report: Progress, update: LearningUpdate) -> None:
-        self.cpu_share, self._left_out_there = report.cpu_share, report.left_out
-        if report.run != self._run:
-            return
-        self.problem, self._pause = None, FIRST_PAUSE
-        self.version, self.learned_minutes = report.version, report.learned_minutes
-        self.needs, self.friction = report.needs, report.friction
-        update.attempts += report.attempts
-        update.changes += report.changes
-        update.model = report.model or update.model
 
     def _end(self, code: int, update: LearningUpdate) -> None:
         """Note that the process has ended by itself; it is started again after a pause."""
@@ -319,8 +300,8 @@ class BackgroundLearning:
             process, self._process = self._process, None
         assert process is not None
         self._take(process.finish(), update)
-        self._left_out += process.left_out + self._left_out_there
-        self._left_out_there = 0
+        self._left_out += process.left_out + self.progress.left_out
+        self.progress = replace(self.progress, left_out=0)
 
     def _wait(self, problem: str, update: LearningUpdate) -> None:
         self.problem = problem
@@ -330,18 +311,10 @@ class BackgroundLearning:
 
 
 class LearnerProcess:
-    """One run of the process that learns.
+    """One run of the process that learns, with a learner "module:name".
 
     Samples wait in memory until a thread sends them; those that find no room are left out and
-    counted, so that sending never blocks.
-
-    Args:
-        begin: what to learn about.
-        learner: class of the learner as "module:name".
-
-    Attributes:
-        process: of the operating system.
-        left_out: samples that found no room.
+    counted (`left_out`), so that sending never blocks.
     """
 
     def __init__(self, begin: BeginLearning, learner: str) -> None:
@@ -402,21 +375,20 @@ class LearnerProcess:
         return found
 
     def _send(self) -> None:
+        def kind(order: BeginLearning | Telemetry) -> object:
+            """What batches that can be joined have in common."""
+            return (set(order.columns), order.info) if isinstance(order, Telemetry) else id(order)
+
         with suppress(OSError):  # the process has ended
             while not self._finishing.is_set():
                 self._finishing.wait(SEND_PERIOD)
                 with self._lock:
                     orders, self._orders = self._orders, deque()
                     self._waiting = 0
-                for _, group in groupby(orders, key=_fields):
+                for _, group in groupby(orders, key=kind):
                     order, *others = group
                     self._pipe.send(concatenate([order, *others]) if others else order)  # type: ignore[list-item]
             self._pipe.send(None)
-
-
-def _fields(order: BeginLearning | Telemetry) -> object:
-    """What batches that can be joined have in common."""
-    return (set(order.columns), order.info) if isinstance(order, Telemetry) else id(order)
 
 
 # In the process.
@@ -434,14 +406,10 @@ NICENESS = 15
 
 
 class Worker:
-    """Feeds a learner with what the parent sends, and reports its progress.
+    """Feeds a learner (of class `make`) with what the parent sends, and reports its progress.
 
-    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that passes.
-
-    Args:
-        pipe: to the parent.
-        make: the class of the learner.
-        used: returns the computing time of the process [s].
+    Computing stays below CPU_SHARE of a core, with a budget that grows with the time that passes;
+    `used` returns the computing time of the process [s].
     """
 
     def __init__(
@@ -482,12 +450,10 @@ class Worker:
             if self._learner is not None:
                 self._step()
 
-    def _spent(self) -> float:
-        return self._used() - self._used_before
-
     def _budget(self) -> float:
         """Computing time that may be used now [s]; negative if too much was used."""
-        return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - self._spent()
+        spent = self._used() - self._used_before
+        return CPU_RESERVE + CPU_SHARE * (time.monotonic() - self._began) - spent
 
     def _begin(self, order: BeginLearning) -> None:
         self._send_state()
@@ -505,35 +471,31 @@ class Worker:
 
     def _step(self) -> None:
         """Refit what is due, as far as the budget allows, and send what is due."""
-        attempt = self._learner.step() if self._budget() > 0.0 else None
+        learner = self._learner
+        attempt = learner.step() if self._budget() > 0.0 else None
         if attempt is not None:
             self._attempts.append(attempt)
             self._changed = True
         now = time.monotonic()
         if self._changed and now - self._progress_sent >= PROGRESS_PERIOD:
+            progress = Progress(
+                run=self._run,
+                version=learner.version,
+                model=learner.model if learner.version != self._sent_version else None,
+                learned_minutes=learner.learned_minutes,
+                attempts=tuple(self._attempts),
+                changes=learner.take_changes(),
+                needs=learner.needs(),
+                friction=learner.friction(),
+                left_out=self._left_out,
+                cpu_share=(self._used() - self._used_before) / max(now - self._began, 1.0),
+            )
             self._progress_sent, self._changed = now, False
-            self._pipe.send(self._progress(now))
+            self._sent_version, self._attempts = learner.version, []
+            self._pipe.send(progress)
         if now - self._state_sent >= self._state_period:
             self._send_state()
             self._state_period = min(2.0 * self._state_period, STATE_PERIOD)
-
-    def _progress(self, now: float) -> Progress:
-        learner = self._learner
-        new = learner.version != self._sent_version
-        self._sent_version = learner.version
-        attempts, self._attempts = tuple(self._attempts), []
-        return Progress(
-            run=self._run,
-            version=learner.version,
-            model=learner.model if new else None,
-            learned_minutes=learner.learned_minutes,
-            attempts=attempts,
-            changes=learner.take_changes(),
-            needs=learner.needs(),
-            friction=learner.friction(),
-            left_out=self._left_out,
-            cpu_share=self._spent() / max(now - self._began, 1.0),
-        )
 
     def _send_state(self) -> None:
         self._state_sent = time.monotonic()

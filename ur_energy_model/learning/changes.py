@@ -74,16 +74,11 @@ def friction_torque(model: EnergyModel, speed: Array) -> Array:
 
 
 class ChangeMonitor:
-    """Follows the work of an arm, in constant memory.
+    """Follows the work of an arm with n joints, in constant memory.
 
-    Args:
-        model: of the arm, n joints.
-
-    Attributes:
-        friction, standby, setup: followed levels: logarithm of each joint's friction over the
-            model's [n], standby power over the model's [W], deviations from the setup configured in
-            the controller [3].
-        changes: found and not yet taken.
+    `friction`, `standby` and `setup` are the followed levels: logarithm of each joint's friction
+    over the model's [n], standby power over the model's [W], deviations from the setup configured
+    in the controller [3]; `changes` were found and not yet taken.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -108,11 +103,9 @@ class ChangeMonitor:
     def observe(
         self, window: Telemetry, motions: Iterable[tuple[FilteredMotion, ArmDynamics]]
     ) -> None:
-        """Use samples that follow those of the last call.
+        """Use usable samples that follow those of the last call, and their motions.
 
-        Args:
-            window: usable samples.
-            motions: of these samples, with the arm in the setup configured in the controller.
+        These come with the arm in the setup configured in the controller.
         """
         if not len(window):
             return
@@ -133,19 +126,18 @@ class ChangeMonitor:
         if np.isfinite(minute.level).any():
             self._moving_seconds += float(np.max(minute.moving_seconds))
         levels = minute.level, minute.covariance, minute.temperature
-        self.changes += map(self._of_friction, self.friction.observe(minute.time, *levels))
+        self._report("friction", self.friction.observe(minute.time, *levels))
         unknown = np.full(3, np.nan)
         found = self.setup.observe(minute.time, minute.setup, minute.setup_covariance, unknown)
-        self.changes += [self._of_payload(each) for each in found if each.channel == 0]
-        tilts = [each for each in found if each.channel]
-        if tilts:
-            self.changes.append(self._of_mounting(max(tilts, key=lambda each: abs(each.size))))
+        self._report("payload", [each for each in found if not each.channel])
+        tilts = sorted((each for each in found if each.channel), key=lambda each: -abs(each.size))
+        self._report("mounting", tilts[:1])
 
     def observe_standby(self, time: float, power: float, std: float) -> None:
         """Use the mean standby power of a minute and its standard deviation [W]."""
         level = np.array([power - self.model.bus.standby])
         found = self.standby.observe(time, level, np.array([[std**2]]), np.array([np.nan]))
-        self.changes += map(self._of_standby, found)
+        self._report("standby", found)
 
     def friction_now(self) -> SessionFriction:
         """Friction to be expected of motions from now on, relative to the model in use.
@@ -190,11 +182,10 @@ class ChangeMonitor:
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""
         clock = [np.nan if value is None else value for value in (self._time, self._epoch)]
-        parts = {"friction": self.friction, "standby": self.standby, "setup": self.setup}
         levels = {
             f"{part}_{name}": values
-            for part, detector in parts.items()
-            for name, values in detector.saved().items()
+            for part in ("friction", "standby", "setup")
+            for name, values in getattr(self, part).saved().items()
         }
         # A restart does not wait for a minute with both models.
         return {**levels, "clock": np.array(clock), "shift": self._difference()}
@@ -202,11 +193,7 @@ class ChangeMonitor:
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
         for part in ("friction", "standby", "setup"):
-            own = {
-                name.removeprefix(f"{part}_"): saved[name]
-                for name in saved
-                if name.startswith(part)
-            }
+            own = {name.partition("_")[2]: saved[name] for name in saved if name.startswith(part)}
             getattr(self, part).restore(own)
         shift = np.array(saved["shift"])
         self.friction.rebase(shift, _GUESSED * np.abs(shift))
@@ -258,55 +245,48 @@ class ChangeMonitor:
                 self._next, self._whole = MinuteMeter(self.model), False
             self.start_session(first, passed / 86400.0 if passed > 0 else _UNKNOWN_DAYS)
 
-    def _of_friction(self, change: LevelChange) -> Change:
-        ratio = math.exp(change.size) - 1.0
-        joint = self.model.joints[change.channel].name
-        warm = "" if math.isnan(change.temperature) else f" at {change.temperature:.0f} degC"
-        typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))[0, change.channel]
-        usual = float(typical) * math.exp(change.usual)
-        words = (
-            f"{joint} friction {100.0 * abs(ratio):.0f} % {_side(ratio)} its usual{warm} since "
-            f"{self._clock(change.time)} ({usual * (1.0 + ratio):.2g} N m instead of "
-            f"{usual:.2g} N m at {TYPICAL_SPEED:g} rad/s)"
-        )
-        low, high = (math.exp(value) - 1.0 for value in _interval(change))
-        return Change(change.time, joint, "friction", ratio, (low, high), words)
-
-    def _of_standby(self, change: LevelChange) -> Change:
-        usual = self.model.bus.standby + change.usual
-        words = (
-            f"standby power {abs(change.size):.1f} W {_side(change.size)} its usual since "
-            f"{self._clock(change.time)} ({usual + change.size:.1f} W instead of {usual:.1f} W)"
-        )
-        return Change(change.time, None, "standby", change.size, _interval(change), words)
-
-    def _of_payload(self, change: LevelChange) -> Change:
-        words = (
-            f"undeclared payload: {abs(change.size):.2f} kg (+-{CONFIDENCE * change.std:.2f} kg) "
-            f"{_side(change.size)} the usual since {self._clock(change.time)}; set the payload in "
-            "the controller"
-        )
-        return Change(change.time, None, "payload", change.size, _interval(change), words)
-
-    def _of_mounting(self, change: LevelChange) -> Change:
-        words = (
-            f"undeclared mounting: tilted by {math.degrees(abs(change.size)):.1f} degrees (+-"
-            f"{math.degrees(CONFIDENCE * change.std):.1f}) against the usual since "
-            f"{self._clock(change.time)}; set the mounting in the controller"
-        )
-        return Change(change.time, None, "mounting", change.size, _interval(change), words)
+    def _report(self, what: str, found: Iterable[LevelChange]) -> None:
+        """State changes of friction, standby, payload or mounting in words."""
+        for change in found:
+            size, half = change.size, CONFIDENCE * change.std
+            interval, joint = (size - half, size + half), None
+            since = f"since {self._clock(change.time)}"
+            side = "above" if size > 0 else "below"
+            if what == "friction":
+                joint = self.model.joints[change.channel].name
+                size, low, high = (math.exp(each) - 1.0 for each in (size, *interval))
+                interval = low, high
+                warm = (
+                    "" if math.isnan(change.temperature) else f" at {change.temperature:.0f} degC"
+                )
+                typical = friction_torque(self._base, np.array([TYPICAL_SPEED]))[0, change.channel]
+                usual = float(typical) * math.exp(change.usual)
+                words = (
+                    f"{joint} friction {100.0 * abs(size):.0f} % {side} its usual{warm} {since} "
+                    f"({usual * (1.0 + size):.2g} N m instead of {usual:.2g} N m at "
+                    f"{TYPICAL_SPEED:g} rad/s)"
+                )
+            elif what == "standby":
+                usual = self.model.bus.standby + change.usual
+                words = (
+                    f"standby power {abs(size):.1f} W {side} its usual {since} "
+                    f"({usual + size:.1f} W instead of {usual:.1f} W)"
+                )
+            elif what == "payload":
+                words = (
+                    f"undeclared payload: {abs(size):.2f} kg (+-{half:.2f} kg) {side} the usual "
+                    f"{since}; set the payload in the controller"
+                )
+            else:
+                words = (
+                    f"undeclared mounting: tilted by {math.degrees(abs(size)):.1f} degrees (+-"
+                    f"{math.degrees(half):.1f}) against the usual {since}; set the mounting in the "
+                    "controller"
+                )
+            self.changes.append(Change(change.time, joint, what, size, interval, words))
 
     def _clock(self, time: float) -> str:
         """Time of day by the host's clock, or the controller's time."""
         if self._epoch is None:
             return f"{time:.0f} s of the controller's clock"
         return datetime.fromtimestamp(time + self._epoch).strftime("%H:%M")
-
-
-def _interval(change: LevelChange) -> tuple[float, float]:
-    half = CONFIDENCE * change.std
-    return change.size - half, change.size + half
-
-
-def _side(size: float) -> str:
-    return "above" if size > 0 else "below"

@@ -207,15 +207,10 @@ squared, signature times innovation, and innovation squared, in units of their c
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A step that is reported.
+    """A step that is reported, of a channel by number, with the time of its onset [s].
 
-    Attributes:
-        channel: its number.
-        time: of the onset [s].
-        size: level minus the usual one.
-        std: its standard deviation.
-        usual: the usual level at the present temperature.
-        temperature: of the channel [degC]; NaN where unknown.
+    `size` is the level minus the usual one, `std` its standard deviation, `usual` the usual level
+    at the present temperature of the channel [degC], NaN where that is unknown.
     """
 
     channel: int
@@ -229,16 +224,10 @@ class LevelChange:
 class LevelDetector:
     """Follows c levels and reports their changes, each once.
 
-    Args:
-        noise: spreads of the levels.
-        least: smallest step that is reported, in the unit of the levels; one or one per channel.
-        channels: c.
-        session_ratio: twice the logarithm of the likelihood ratio from which a step at the start of
-            a session is certain, over the spread of sessions.
-
-    Attributes:
-        filter: the estimates.
-        changed: whether each level differs from its usual one after a reported change [c].
+    `least` is the smallest step that is reported, in the unit of the levels, one or one per
+    channel; `session_ratio` twice the logarithm of the likelihood ratio from which a step at the
+    start of a session is certain, over the spread of sessions. `filter` has the estimates,
+    `changed` whether each level differs from its usual one after a reported change [c].
     """
 
     def __init__(
@@ -261,6 +250,11 @@ class LevelDetector:
         self._onsets = {"time": np.zeros(0), "start": np.zeros(0, dtype=bool), "bias": bias, **sums}
 
     @property
+    def _excess(self) -> Array:
+        """Variance of each channel's innovations over the filter's own, at least 1 [c]."""
+        return np.clip(self._square, 1.0, _LARGEST)
+
+    @property
     def known(self) -> Mask:
         """Whether each level was ever measured [c]."""
         return np.asarray(self._measured > 0.0)
@@ -273,13 +267,9 @@ class LevelDetector:
     def observe(
         self, time: float, value: Array, covariance: Array, temperature: Array
     ) -> list[LevelChange]:
-        """Use the levels of a minute.
+        """Use the levels of a minute that ends at a later time [s] than the last one.
 
-        Args:
-            time: at its end, later than that of the last one [s].
-            value: [c], NaN where not measured.
-            covariance: of the measured ones [c, c].
-            temperature: of the channels [c], degC, NaN where unknown.
+        Values, covariance and temperatures as for `DriftFilter.update`.
         """
         if np.isnan(self._time):
             self.start_session(time, 0.0)
@@ -296,12 +286,7 @@ class LevelDetector:
         return [change for change in out if change is not None]
 
     def rebase(self, shift: Array, std: Array) -> None:
-        """Levels are stated relative to another model from now on.
-
-        Args:
-            shift: to be added to the levels [c].
-            std: of the shift [c].
-        """
+        """State levels relative to another model: a shift [c] known so well [c] is added."""
         for state, size, error in zip(np.eye(len(self.filter.mean)), shift, std, strict=False):
             self.filter.shift(state, float(size), float(error) ** 2)
         self._usual = self._usual + shift
@@ -330,14 +315,10 @@ class LevelDetector:
         self._onsets = {name: own[f"test_{name}"] for name in self._onsets}
 
     def _pass(self, keep: Array, days: float, *, start: bool) -> None:
-        """Time has passed, of which states keep these shares; a step is possible from now on.
-
-        The oldest of too many possible onsets is given up, and a changed level becomes usual within
-        weeks.
-        """
+        """Time has passed, of which states keep these shares; a step is possible from now on."""
         onsets = self._onsets
         onsets["bias"] = onsets["bias"] * keep
-        same = np.flatnonzero(onsets["start"] == start)
+        same = np.flatnonzero(onsets["start"] == start)  # of too many, the oldest is given up
         kept = np.ones(len(onsets["time"]), dtype=bool)
         kept[same[:1]] = len(same) < (SESSIONS if start else LATEST)
         for name, rows in onsets.items():
@@ -345,6 +326,7 @@ class LevelDetector:
                 [rows[kept], np.zeros_like(rows, shape=(1, *rows.shape[1:]))]
             )
         onsets["time"][-1], onsets["start"][-1] = self._time, start
+        # A changed level becomes usual within weeks.
         share = -np.expm1(-max(days, 0.0) / FORGETTING_DAYS)
         self._usual = self._usual + share * (self.filter.usual - self._usual)
         far = np.abs(self.filter.usual - self._usual) >= _BACK * self._least
@@ -375,7 +357,7 @@ class LevelDetector:
         explained = ratio / np.maximum(onsets["squares"], 1e-30)
         size = np.abs(onsets["product"]) / information
         # Between sessions the spread of sessions decides, which innovations do not show.
-        ratio = np.where(onsets["start"][:, None], ratio, ratio / self._excess())
+        ratio = np.where(onsets["start"][:, None], ratio, ratio / self._excess)
         open_ = self._measured >= _SETTLING
         within, at_start = list[tuple[int, int]](), list[tuple[int, int]]()
         for start in (False, True):
@@ -394,10 +376,6 @@ class LevelDetector:
             open_ = open_ & ~found & ~(certain & ~lasting)
         return within + sorted(at_start, key=lambda step: -ratio[step])[:1]
 
-    def _excess(self) -> Array:
-        """Variance of each channel's innovations over the filter's own, at least 1 [c]."""
-        return np.clip(self._square, 1.0, _LARGEST)
-
     def _taken_over(self, h: int, channel: int, temperature: Array) -> LevelChange | None:
         """Let the filter expect a step; the change, unless the level is back at its usual.
 
@@ -409,7 +387,7 @@ class LevelDetector:
         start = bool(onsets["start"][h])
         information = float(onsets["information"][h, channel])
         step = float(onsets["product"][h, channel]) / information
-        variance = (1.0 if start else float(self._excess()[channel])) / information
+        variance = (1.0 if start else float(self._excess[channel])) / information
         direction = np.eye(len(self.filter.mean))[channel] - onsets["bias"][h, channel]
         self.filter.shift(direction, step, variance)
         void = np.zeros_like(onsets["minutes"], dtype=bool)

@@ -67,12 +67,7 @@ class ArmMotion:
 
 
 class ArmInformation:
-    """Sums over all sessions of one arm, and what they determine.
-
-    Args:
-        robot: the arm, n joints.
-        prior: the model that learning started from.
-    """
+    """Sums over all sessions of one arm, and what they determine; `prior` is the first model."""
 
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
         self.robot, self.prior = robot, prior
@@ -90,8 +85,7 @@ class ArmInformation:
     def _use(self, model: EnergyModel, *, fitted: bool) -> None:
         """Accumulate errors of presliding travels and of the bus capacitor with a model.
 
-        Neither is linear in its parameters: the successor of the last model fitted takes the best
-        candidates; what learning started from keeps its own values.
+        Neither is linear in its parameters: the model after the last one takes the best candidates.
         """
         self._model, self._fitted = model, fitted
         self._presliding, self._capacitor = PreslidingFit(model), CapacitorFit(model)
@@ -215,19 +209,14 @@ _SAME = np.radians(0.5)
 class SetupEstimate:
     """Mounting, payloads and inertias from target_moment, estimated anew as samples arrive.
 
-    A mounting may change between sessions, the inertias of the arm do not.
-
-    Args:
-        robot: the arm.
-        fallback: setup where target_moment shows none.
-
-    Attributes:
-        estimate: setups and inertias; None without target_moment.
+    A mounting may change between sessions, the inertias of the arm do not. `fallback` is the setup
+    where target_moment shows none.
     """
 
     def __init__(self, robot: RobotDescription, fallback: Setup) -> None:
         self.robot, self.fallback = robot, fallback
         self.estimate: DynamicsEstimate | None = None
+        """Setups and inertias; None without target_moment."""
         self._rows = [TorqueRows()]
         self._first = 0
         """Number of the first session whose samples are kept."""
@@ -319,13 +308,10 @@ _MOST_PAYLOADS = 3
 class TorqueRows:
     """target_moment with its motion, thinned to what determines setup and inertias, bounded.
 
-    Recorded targets are noise-free: a few thousand of them spread over all the time suffice.
-    Measured motion must be continuous to be filtered: the first samples are kept.
-
-    Attributes:
-        columns: values by field name, "time" among them.
-        stride: every so many samples are kept.
-        payloads: that were configured in the controller first: mass and centre.
+    Recorded targets are noise-free: a few thousand of them spread over all the time suffice, every
+    `stride`-th. Measured motion must be continuous to be filtered: the first samples are kept.
+    `columns` are by field name, "time" among them; `payloads` (mass and centre) the first ones that
+    were configured in the controller.
     """
 
     columns: dict[str, Array] = field(default_factory=dict)

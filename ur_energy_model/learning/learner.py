@@ -35,7 +35,7 @@ from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
-from ur_energy_model.learning.trial import ModelRecord, Trial
+from ur_energy_model.learning.trial import ModelRecord, verdict
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.model_file import document, model_from_document
@@ -91,7 +91,7 @@ class Learner:
 
     Args:
         robot: the arm, n joints.
-        model: to start from, the prior.
+        model: to start from, the prior; later the model in use, whose number is `version`.
         serial: of the arm; samples of another one are left out. None takes that of the first
             samples that state one.
         state: of an earlier learner of the same arm, from `state`; its model is used instead.
@@ -100,8 +100,6 @@ class Learner:
         InputError: the state is damaged, or of another arm.
 
     Attributes:
-        model: in use.
-        version: of it; 0 is the model that learning started from.
         left_out: number of samples that nothing was learned from.
     """
 
@@ -125,7 +123,8 @@ class Learner:
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
         self._due = SCHEDULE[0]
-        self._trial: Trial | None = None
+        self._trial: dict[str, ModelRecord] = {}
+        """Of the present model and of the candidate that may replace it; empty without one."""
         self._fitted_until = 0.0
         self._last_time: float | None = None
         self._end_of_session = False
@@ -195,7 +194,7 @@ class Learner:
 
     def state(self) -> bytes:
         """Everything needed to continue, bound to the arm; at most a few megabytes."""
-        trial, pending = self._trial, self._windows.pending
+        pending = self._windows.pending
         return encoded(
             {
                 "robot": self.robot.name,
@@ -210,9 +209,7 @@ class Learner:
                     "monitor": self._monitor.saved(),
                     "changes": self._monitor.changes,
                 },
-                "trial": None
-                if trial is None
-                else {"present": trial.present.saved(), "candidate": trial.candidate.saved()},
+                "trial": {name: each.saved() for name, each in self._trial.items()} or None,
                 "attempts": self._attempts,
                 # Without gaps, which follow from the clock.
                 "waiting": [
@@ -241,9 +238,8 @@ class Learner:
         self._learned = built(LearnedTime, saved["learned"])
         for name in _NUMBERS:
             setattr(self, name, saved["numbers"][name])
-        if (trial := saved["trial"]) is not None:
-            both = (trial["present"], trial["candidate"])
-            self._trial = Trial(*(ModelRecord.restored(each, self.robot) for each in both))
+        trial = (saved["trial"] or {}).items()
+        self._trial = {name: ModelRecord.restored(each, self.robot) for name, each in trial}
         self._attempts = deque(built(list[Attempt], saved["attempts"]))
         for samples in saved["waiting"]:
             lists = {key: tuple(x) for key, x in samples["info"].items() if isinstance(x, list)}
@@ -279,8 +275,8 @@ class Learner:
         motions = self._information.add(window)
         self._coverage.observe(window)
         self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
-        if self._trial is not None:
-            self._trial.observe(window, motions)
+        for record in self._trial.values():
+            record.observe(window, motions)
         learned = self._learned
         # Work is time with brakes released in a window in which the arm moves at all.
         speed = np.abs(window["actual_qd"]).max(axis=1)
@@ -306,10 +302,10 @@ class Learner:
 
     def _judge(self) -> None:
         """Decide about the candidate on trial."""
-        if self._trial is None:
+        if not self._trial:
             return
-        accepted, reason = self._trial.verdict()
-        record = self._trial.candidate if accepted else self._trial.present
+        accepted, reason = verdict(**self._trial)
+        record = self._trial["candidate" if accepted else "present"]
         if accepted:
             self.version += 1
             self.model, self._work = record.model, None
@@ -328,7 +324,7 @@ class Learner:
                 reason=reason,
             )
         )
-        self._trial = None
+        self._trial = {}
 
     def _fit(self) -> None:
         """Fit a candidate to all data and put it on trial."""
@@ -359,8 +355,9 @@ class Learner:
                 "sha256": learned_digest(previous),
             },
         }
-        both = (previous, replace(candidate, provenance=provenance))
-        self._trial = Trial(*(ModelRecord(model, self.robot) for model in both))
+        candidate = replace(candidate, provenance=provenance)
+        both = {"present": previous, "candidate": candidate}
+        self._trial = {name: ModelRecord(model, self.robot) for name, model in both.items()}
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,11 @@ class Minute:
         moving_seconds: motion of each joint that was used [n], s.
         temperature: mean of each joint [n], degC; NaN where unknown.
         level: natural logarithm of each joint's friction over the model's [n]; NaN for joints
-            that moved less than LEAST_MOTION.
-        covariance: of the levels [n, n].
+            that moved less than LEAST_MOTION, also below; with its covariance [n, n].
         setup: deviations from the setup configured in the controller: payload [kg], two tilts
-            [rad] [3].
-        setup_covariance: [3, 3].
+            [rad] [3]; with their covariance [3, 3].
         torque_constant: of each joint over the model's as this minute alone shows it, without the
-            model's own knowledge [n]; NaN for joints that moved less than LEAST_MOTION.
-        torque_constant_std: its standard deviation [n].
+            model's own knowledge [n]; with its standard deviation [n].
     """
 
     time: float
@@ -77,12 +74,10 @@ class Minute:
 class MinuteMeter:
     """Turns motion into one `Minute` after the other, in constant memory.
 
-    Friction scales, an undeclared payload and tilt of the base, and the error of
-    each joint's torque per ampere are estimated together by least squares of currents, so that a
-    gripped part is not mistaken for friction. Only joints faster than ANCHOR_SPEED count.
-
-    Args:
-        model: that the levels are relative to, n joints.
+    Levels are relative to the model. Friction scales, an undeclared payload and tilt of the base,
+    and the error of each joint's torque per ampere are estimated together by least squares of
+    currents, so that a gripped part is not mistaken for friction. Only joints faster than
+    ANCHOR_SPEED count.
     """
 
     def __init__(self, model: EnergyModel) -> None:
@@ -133,7 +128,14 @@ class MinuteMeter:
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
         friction, left = split(qd, load, motion.current, motion.known_temperature)
         payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
-        tilt = dynamics.gravity_regressor(q) @ _tilts(dynamics.setup.gravity)
+        # Change of gravity [m/s^2] per small rotation of the base about two level axes.
+        gravity = dynamics.setup.gravity
+        down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
+        level = np.eye(3)[int(np.argmin(np.abs(down)))]
+        level = level - (level @ down) * down
+        level /= np.linalg.norm(level)
+        axes = np.stack([level, np.cross(down, level)])
+        tilt = dynamics.gravity_regressor(q) @ np.cross(axes, gravity).T
         extra = np.concatenate([load[..., None], payload, tilt], axis=2)
         extra /= (split.ratio * split.constant)[:, None]
         rows = np.concatenate([friction[..., None], extra, left[..., None]], axis=2)
@@ -184,16 +186,6 @@ class MinuteMeter:
         )
 
 
-def _tilts(gravity: Array) -> Array:
-    """Change of gravity [3, 2] per small rotation of the base about two level axes [m/s^2]."""
-    down = gravity / max(float(np.linalg.norm(gravity)), 1e-9)
-    first = np.eye(3)[int(np.argmin(np.abs(down)))]
-    first = first - (first @ down) * down
-    first /= np.linalg.norm(first)
-    axes = np.stack([first, np.cross(down, first)])
-    return np.asarray(np.cross(axes, gravity).T)
-
-
 _LEAST_STILL = 2.0
 """Settled standstill in a minute from which its standby power is stated [s]."""
 _FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
@@ -212,9 +204,7 @@ class StandbyMinutes:
     def observe(self, window: Telemetry) -> list[tuple[float, float, float]]:
         """Use samples that follow those of the last call.
 
-        Returns:
-            controller time at the end [s], power and its standard deviation [W], of each minute
-            that is complete.
+        Returns time at the end [s], power and its standard deviation [W], of complete minutes.
         """
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:
@@ -248,15 +238,13 @@ class Windows:
 
     A window ends WINDOW seconds of the controller's clock after the first one began, twice
     WINDOW seconds after, and so on, or where the clock goes back, from where it counts anew.
-
-    Attributes:
-        origin: time at which the first window began [s].
-        pending: batches of the window that is not complete yet.
     """
 
     def __init__(self) -> None:
         self.origin = 0.0
+        """Time at which the first window began [s]."""
         self.pending: list[Telemetry] = []
+        """Batches of the window that is not complete yet."""
 
     def add(self, batch: Telemetry) -> list[Telemetry]:
         """Windows completed by a batch with finite times."""

@@ -32,22 +32,15 @@ _LONGEST_STEP = 0.5
 
 
 class Coverage:
-    """What work has shown of an arm with n joints, in constant memory.
-
-    Args:
-        joints: n.
-
-    Attributes:
-        speed_seconds: motion in each range between SPEED_EDGES [n, ranges], s.
-        temperature: lowest and highest of each joint in motion [n, 2], degC; NaN where unknown.
-        bus_seconds: time with measured bus power [s].
-        still_seconds: standstill with measured bus power, brakes released [s].
-    """
+    """What work has shown of an arm with n joints, in constant memory."""
 
     def __init__(self, joints: int) -> None:
         self.speed_seconds = np.zeros((joints, len(SPEED_EDGES) - 1))
+        """Motion in each range between SPEED_EDGES [n, ranges], s."""
         self.temperature = np.full((joints, 2), np.nan)
+        """Lowest and highest of each joint in motion [n, 2], degC; NaN where unknown."""
         self.bus_seconds = self.still_seconds = 0.0
+        """Time with measured bus power, and standstill among it, brakes released [s]."""
 
     def observe(self, window: Telemetry) -> None:
         """Use samples; those with unknown speeds are left out."""
@@ -108,14 +101,10 @@ _RATE = 50.0
 class ReferenceWork:
     """Reference work of an arm with n joints, by one model.
 
-    Attributes:
-        energy: of the whole arm [J]; seconds: duration [s].
-        speed: absolute joint speeds [samples, n], rad/s.
-        cost: energy of a sample per ampere more in each joint [samples, n], J/A.
-        load: motor-side torque of links, payload and rotors [samples, n], N m.
-        gravity: the same at rest.
-        terms: regressors of friction, motor side [n][samples, p], N m.
-        friction: its current [samples, n], A.
+    `energy` is of the whole arm [J] and `seconds` the duration; by sample follow absolute joint
+    speeds [samples, n], rad/s; `cost`, the energy per ampere more in each joint [samples, n], J/A;
+    motor-side torques of links, payload and rotors (`load`), and those at rest [samples, n], N m;
+    regressors of friction, motor side [n][samples, p], N m, and its current [samples, n], A.
     """
 
     energy: float
@@ -170,10 +159,7 @@ def needs(
 ) -> tuple[Need, ...]:
     """What would make the energies of the arm surer, the most useful first; none if little would.
 
-    Args:
-        model: in use, n joints.
-        coverage: what work has shown.
-        work: reference work by this model; None computes it for the arm that the model names.
+    `work` is the reference work by this model; None computes it for the arm that the model names.
     """
     work = reference_work(model) if work is None else work
     found = [_of_joint(j, model, coverage, work) for j in range(model.dof)]

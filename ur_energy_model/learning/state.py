@@ -32,14 +32,10 @@ LONGEST_LABEL = 64
 
 @dataclass
 class KeptState:
-    """The state of learning about one arm.
+    """The state of learning about one arm: its type and serial number, None where unknown.
 
-    Attributes:
-        robot: description name of the arm.
-        serial: of the arm, None where unknown.
-        models: fingerprints of the models that the state may continue with: the one that learning
-            began with, and the learned one that was written in its place.
-        content: of the learner; None before its first.
+    `models` are fingerprints of those that it may continue with: the one that learning began with,
+    and the learned one that was written in its place. `content` is None before the first.
     """
 
     robot: str
@@ -49,13 +45,9 @@ class KeptState:
 
 
 class StateStore:
-    """Reads and writes states; none of its problems ends the program.
+    """Reads and writes states beside the state file of the counters, `base`.
 
-    Args:
-        base: path of the state file of the counters.
-
-    Attributes:
-        problem: why the last state is not on the disk, None if it is.
+    None of its problems ends the program; `problem` is why the last state is not on the disk.
     """
 
     def __init__(self, base: Path) -> None:
@@ -127,6 +119,10 @@ def fingerprint(model: EnergyModel) -> str:
 _ARRAY, _STRUCTURE = "$array", "structure"
 
 
+def _mark(content: bytes) -> bytes:
+    return b"ur_energy_model learning 1\n" + hashlib.sha256(content).digest()
+
+
 def encoded(values: Any) -> bytes:
     """Bytes of nested dicts, lists and dataclasses of numbers, text, None and arrays."""
     arrays: dict[str, Array] = {}
@@ -171,10 +167,6 @@ def decoded(data: bytes) -> Any:
             return [values(entry) for entry in value] if isinstance(value, list) else value
 
         return values(json.loads(arrays[_STRUCTURE].tobytes()))
-
-
-def _mark(content: bytes) -> bytes:
-    return b"ur_energy_model learning 1\n" + hashlib.sha256(content).digest()
 
 
 ORIGIN = "learned"

@@ -32,62 +32,36 @@ LEAST_ERROR = 0.002
 """Relative error of the energy at the supply that any model may have."""
 
 
-class Trial:
-    """A candidate and the model in use over the same held-out time.
+def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
+    """Whether the candidate predicts the same held-out time better, and why in one clause.
 
-    Args:
-        present: record of the model in use.
-        candidate: that of the model that may replace it.
+    It does if the difference is larger than its uncertainty. One that predicts as well is taken
+    for its narrower intervals, as long as they still contain what was measured.
     """
-
-    def __init__(self, present: ModelRecord, candidate: ModelRecord) -> None:
-        self.present, self.candidate = present, candidate
-
-    def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
-        """Compare both with a window and its motions."""
-        for record in (self.present, self.candidate):
-            record.observe(window, motions)
-
-    def verdict(self) -> tuple[bool, str]:
-        """Whether the candidate predicts better, and why or why not in one clause.
-
-        It does if the difference is larger than its uncertainty. One that predicts as well is taken
-        for its narrower intervals, as long as they still contain what was measured.
-        """
-        losses = {"power at the supply": self._supply_losses(), "currents": self._current_losses()}
-        found = {what: better_or_worse(*pair) for what, pair in losses.items()}
-        if worse := [what for what, sign in found.items() if sign < 0]:
-            return False, f"predicts the {worse[0]} worse"
-        if better := [what for what, sign in found.items() if sign > 0]:
-            return True, f"predicts the {better[0]} better"
-        # Here a larger mean error counts, certain or not.
-        enough = len(self.present.moving_cells) >= LEAST_CELLS and all(
-            after.mean() <= (1.0 + LEAST_GAIN) * before.mean()
-            for before, after in losses.values()
-            if len(before)
-        )
-        if enough and self._narrower():
-            return True, "predicts as well, with narrower intervals"
-        return False, "no better than the model in use"
-
-    def _narrower(self) -> bool:
-        before, after = self.present.joint_intervals, self.candidate.joint_intervals
-        if not after.mean() < (1.0 - LEAST_NARROWING) * before.mean():
-            return False
-        error = self.candidate.supply_energy_error
-        return error is None or abs(error) <= max(self.candidate.supply_interval, LEAST_ERROR)
-
-    def _supply_losses(self) -> tuple[Array, Array]:
-        """Squared errors at the supply of the present and the candidate [cells], W^2."""
-        return np.square(self.present.supply), np.square(self.candidate.supply)
-
-    def _current_losses(self) -> tuple[Array, Array]:
-        """Squared errors of the currents of both [cells], relative to the present's mean."""
-        before, after = self.present.moving_cells, self.candidate.moving_cells
-        known = np.isfinite(before)
-        scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        usual = np.where(scale > 0, scale, 1.0)
-        return np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1)
+    # Squared errors [cells]: at the supply, W^2; of the currents, relative to the present's mean.
+    before, after = present.moving_cells, candidate.moving_cells
+    known = np.isfinite(before)
+    scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    usual = np.where(scale > 0, scale, 1.0)
+    losses = {
+        "power at the supply": (np.square(present.supply), np.square(candidate.supply)),
+        "currents": (np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1)),
+    }
+    found = {what: better_or_worse(*pair) for what, pair in losses.items()}
+    if worse := [what for what, sign in found.items() if sign < 0]:
+        return False, f"predicts the {worse[0]} worse"
+    if better := [what for what, sign in found.items() if sign > 0]:
+        return True, f"predicts the {better[0]} better"
+    # Here a larger mean error counts, certain or not.
+    as_well = len(before) >= LEAST_CELLS and all(
+        new.mean() <= (1.0 + LEAST_GAIN) * old.mean() for old, new in losses.values() if len(old)
+    )
+    wide, narrow = present.joint_intervals.mean(), candidate.joint_intervals.mean()
+    error = candidate.supply_energy_error
+    covered = error is None or abs(error) <= max(candidate.supply_interval, LEAST_ERROR)
+    if as_well and narrow < (1.0 - LEAST_NARROWING) * wide and covered:
+        return True, "predicts as well, with narrower intervals"
+    return False, "no better than the model in use"
 
 
 def better_or_worse(before: Array, after: Array) -> int:
@@ -121,16 +95,10 @@ _LEAST_STILL = 0.5
 
 
 class ModelRecord:
-    """How well a model predicts time that it was not fitted to: errors over cells.
+    """How well the model of an arm with n joints predicts time that it was not fitted to.
 
-    Args:
-        model: compared with what is measured.
-        robot: its arm, n joints.
-
-    Attributes:
-        supply: mean error of the power at the supply in each cell [W].
-        currents: mean squared error of the currents of moving joints in each cell [n], A^2; NaN at
-            rest.
+    `supply` has the mean error of the power at the supply in each cell [W], `currents` the mean
+    squared error of the currents of moving joints in each cell [n], A^2; NaN at rest.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
@@ -146,7 +114,7 @@ class ModelRecord:
         self._arms: dict[tuple[float, ...], ArmDynamics] = {}
 
     def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
+        """Everything needed to continue, for `restored`."""
         return {
             "model": document(self.model),
             "supply": self.supply,
@@ -158,7 +126,7 @@ class ModelRecord:
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any], robot: RobotDescription) -> ModelRecord:
-        """The record that `saved` describes."""
+        """From what `saved` gave."""
         out = cls(model_from_document(saved["model"], "state"), robot)
         out.supply, out.currents = saved["supply"], list(saved["currents"])
         out._sums = np.array(saved["sums"])
@@ -211,11 +179,8 @@ class ModelRecord:
 
     def observe(self, window: Telemetry, motions: list[ArmMotion]) -> None:
         """Compare with a window and its motions."""
-        self._observe_supply(window)
         for part in motions:
             self._observe_currents(part)
-
-    def _observe_supply(self, window: Telemetry) -> None:
         calculator = self._calculator()
         table = calculator(window)
         if table is None:

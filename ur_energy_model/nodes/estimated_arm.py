@@ -164,7 +164,7 @@ class EstimatedArm:
     @property
     def version(self) -> int:
         """Of the model in use; 0 while nothing was learned."""
-        return 0 if self.learning is None else self.learning.version
+        return 0 if self.learning is None else self.learning.progress.version
 
     @property
     def words(self) -> str:
@@ -240,13 +240,13 @@ class EstimatedArm:
         model = news.model
         if model is not None:
             learned = model.provenance.get("learned")
-            self._minutes = learning.learned_minutes
+            self._minutes = learning.progress.learned_minutes
             if isinstance(learned, dict):  # of the arm's work before this state, too
                 self._minutes = float(learned["minutes"])
             text = f"model version {self.version} is used, "
             text += f"learned from {self._minutes:.1f} min of work"
             lines.event("learned", INFO, text + (f": {self._reason}" if self._reason else ""))
-        need, minutes = next_needed(learning.needs), learning.learned_minutes
+        need, minutes = next_needed(learning.progress.needs), learning.progress.learned_minutes
         if minutes and (subject := without_numbers(need)) != self._lacking:
             text = f"after {minutes:.1f} min of work the model lacks: {need}"
             if lines.write("lacks", INFO, text, again=True):
@@ -264,7 +264,7 @@ class EstimatedArm:
             self._use(model)
             self._name_model()
         with self._lock:
-            self.estimator.calculator.use_friction(learning.friction)
+            self.estimator.calculator.use_friction(learning.progress.friction)
 
     def write_lines(self, snapshot: Snapshot | None) -> None:
         """Write lines about counters or a model of another arm, and about files."""
@@ -288,7 +288,7 @@ class EstimatedArm:
         if learning is None:
             return {"learned_minutes": 0.0, "next_needed": "learn is off"}
         because = self._reason or "learned before the last start"
-        friction, words = learning.friction, "that of the model"
+        friction, words = learning.progress.friction, "that of the model"
         if friction is not None and not np.isnan(friction.scale).all():
             percent = zip(100.0 * friction.scale, 100.0 * CONFIDENCE * friction.std, strict=True)
             words = ", ".join(
@@ -296,13 +296,13 @@ class EstimatedArm:
                 for scale, half in percent
             )
         return {
-            "model_version": learning.version,
-            "learned_minutes": learning.learned_minutes,
-            "next_needed": next_needed(learning.needs),
-            "learned_because": because if learning.version else "nothing learned yet",
+            "model_version": learning.progress.version,
+            "learned_minutes": learning.progress.learned_minutes,
+            "next_needed": next_needed(learning.progress.needs),
+            "learned_because": because if learning.progress.version else "nothing learned yet",
             "friction_now": words,
             "last_change": self._change or "none",
-            "learning_cpu_percent": 100.0 * learning.cpu_share,
+            "learning_cpu_percent": 100.0 * learning.progress.cpu_share,
             "learning_left_out": learning.left_out,
             "learning_restarts": learning.failures,
             "learning_problem": learning.problem or self._write_problem or "none",

@@ -201,7 +201,7 @@ class BagWork:
         rows = {
             "seconds": pa.concat_tables(seconds),
             "cycles": cycles.take(keys),
-            "health": health.rows(keys),
+            "health": health.rows(keys, last=True),
         }
         record = SourceRecord(
             **vars(keys),

@@ -243,11 +243,7 @@ class HistoryDatabase:
             return [row for batch in result.batches for row in batch.to_pylist()]
 
     def columns(self, sql: str) -> dict[str, Any]:
-        """Columns of a small result as arrays of numpy, by name; dates as datetime64.
-
-        Raises:
-            SqlError: as `rows`.
-        """
+        """Columns of a small result as arrays of numpy, by name. SqlError: as `rows`."""
         with self.stream(sql) as result:
             table = pa.Table.from_batches(result.batches, result.schema)
         return {name: table[name].to_numpy() for name in table.column_names}

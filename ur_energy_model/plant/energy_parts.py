@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.cycles import Marks
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading
+from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
@@ -98,7 +98,7 @@ class PartTable:
         covered: whether another source covers the part.
         bus_measured: whether bus power was measured at all of its samples.
         accounted, unaccounted, peak: time, s; largest total power, W.
-        net, consumed: integrals of the powers and of their positive parts [parts, channels], J.
+        net: integrals of the powers [parts, channels], J.
         held: time by state before the standby power was known [parts, states], s.
         temperature: sums over the samples that have joint temperatures [parts, n], degC, and their
             number in a last column.
@@ -115,7 +115,6 @@ class PartTable:
     unaccounted: Array
     peak: Array
     net: Array
-    consumed: Array
     held: Array
     temperature: Array
     scaling: Array
@@ -145,15 +144,6 @@ class PartTable:
         ends = np.flatnonzero(own & ~np.append(joined, False))
         edges = np.column_stack([self.begin[starts], self.end[ends]])
         return TimeRanges.of(map(tuple, edges.tolist()))
-
-    def reading(self, rows: slice) -> MeterReading:
-        """Energy of some of the parts together."""
-        return MeterReading(
-            self.net[rows].sum(axis=0),
-            self.consumed[rows].sum(axis=0),
-            float(self.accounted[rows].sum()),
-            float(self.unaccounted[rows].sum()),
-        )
 
 
 def has_host_time(samples: Telemetry) -> bool:
@@ -210,21 +200,20 @@ class EnergyParts:
         cycles, times = cycles or {}, host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
-        begins, net, consumed, spans, known = [], [], [], [], []
+        begins, net, spans, known = [], [], [], []
         for rows, correction in table.parts([*edges.tolist(), *cycles]):
             before, corrected = self.meter.reading, self.meter.corrections
             if correction is not None:
                 self._known = True
                 self.meter.correct(correction)
             self.meter.integrate_steps(table.steps.cut(rows), table.power[rows])
-            moved = self.meter.corrections - corrected
             gained = self.meter.reading - before
             begins.append(rows.start)
-            net.append(gained.net - moved)
-            consumed.append(gained.consumed - moved)
+            net.append(gained.net - (self.meter.corrections - corrected))
             spans.append((gained.accounted, gained.unaccounted))
             known.append(self._known)
         first, energies = np.array(begins), np.stack(net)
+        after, (accounted, unaccounted) = np.append(first[1:], len(times)), np.array(spans).T
         marks = np.empty(len(first), dtype=np.object_)
         marks[:] = [cycles.get(begin) for begin in begins]
         states = slice(channels.state_time, channels.state_time + len(ArmState))
@@ -234,9 +223,8 @@ class EnergyParts:
         def sums(values: Array) -> Array:
             """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
             finite = np.isfinite(values).all(axis=1, keepdims=True)
-            return np.add.reduceat(
-                np.hstack([np.where(finite, values, 0.0), finite]), first, axis=0
-            )
+            counted = np.hstack([np.where(finite, values, 0.0), finite])
+            return np.add.reduceat(counted, first, axis=0)
 
         columns, unknown = samples.columns, np.full((len(samples), 1), np.nan)
         bus = unknown[:, 0] if samples.bus_power is None else samples.bus_power
@@ -246,16 +234,15 @@ class EnergyParts:
         self._parts.append(
             PartTable(
                 begin=times[first],
-                end=times[np.append(first[1:], len(times)) - 1],
+                end=times[after - 1],
                 marks=marks,
                 covered=covered[first],
-                samples=np.diff(np.append(first, len(samples))),
+                samples=after - first,
                 bus_measured=np.logical_and.reduceat(np.isfinite(bus), first),
-                accounted=np.array([accounted for accounted, _ in spans]),
-                unaccounted=np.array([unaccounted for _, unaccounted in spans]),
+                accounted=accounted,
+                unaccounted=unaccounted,
                 peak=np.maximum.reduceat(table.power[:, channels.arm["total"]], first),
                 net=energies,
-                consumed=np.stack(consumed),
                 held=held,
                 temperature=sums(warmth),
                 scaling=sums(scaling[:, None]),
@@ -295,6 +282,5 @@ class EnergyParts:
                 if own.any():
                     change[:, start + state] = own / own.sum() * correction[start + state]
             parts.net[:] += change
-            parts.consumed[:] += change
         self._parts = [parts]
         return parts

@@ -1,14 +1,18 @@
-"""Fleet: what identified arms show about another arm."""
+"""Fleets: what identified arms show about another arm, and models of all arms in one go."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.identification.assembly import ArmPrior, Evidence
+from ur_energy_model.errors import InputError
+from ur_energy_model.identification.assembly import EVIDENCE, OF_TYPE, ArmPrior, Evidence
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     FLEET,
@@ -18,8 +22,13 @@ from ur_energy_model.identification.torque_constants import (
     TorqueConstantPrior,
     expected_inertia,
 )
-from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import arm_name
+from ur_energy_model.typing import Array, Mask, Progress
 
 # Hierarchical normal model of one constant of one joint size over the arms of a fleet.
 #
@@ -91,13 +100,10 @@ class SizeHierarchy:
         self._logdet = np.linalg.slogdet(covariance)[1]
 
     def predict(self, without: int | None = None) -> Prediction:
-        """Constants of a new arm, or of one of the arms as the others show them.
+        """Constants of a new arm, or of the arm `without` as the others show them.
 
         How much arms differ is learnt from all of them, the one left out included: an arm that
         differs from arms that are alike must not be taken for one of them.
-
-        Args:
-            without: index of the arm that is left out.
         """
         used = self._measured.copy()
         if without is not None:
@@ -129,11 +135,7 @@ class SizeHierarchy:
         )
 
     def _conditional(self, used: Mask) -> tuple[Array, Array, Array]:
-        """The fleet's joints for every point of the grid, from some arms.
-
-        Returns:
-            covariance [grid, k, k] and mean [grid, k], less 1; logarithm of the likelihood [grid].
-        """
+        """Covariance [grid, k, k], mean less 1 [grid, k], log likelihood [grid], from some arms."""
         precision = np.linalg.inv(self._prior) + self._information[:, used].sum(axis=1)
         product = self._product[:, used].sum(axis=1)
         covariance = np.linalg.inv(precision)
@@ -148,8 +150,14 @@ class SizeHierarchy:
         return covariance, mean, evidence
 
 
+_CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
 _DIGITS = 9
 """Of nominal constants that are equal for joints of one size."""
+
+
+def _nominal(robot: RobotDescription) -> dict[str, Array]:
+    """Nominal constants [n] by name; NaN where the robot file has none."""
+    return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
 
 
 @dataclass(frozen=True)
@@ -177,8 +185,7 @@ class SharedConstant:
     arms: int
 
 
-@dataclass(frozen=True)
-class _Size:
+class _Size(NamedTuple):
     """One constant of the joints of one size (robots and indices [k]) in all arms of a fleet.
 
     `measured`: whether any arm shows it; `from_links`: whether the error of the links' weight, the
@@ -234,20 +241,13 @@ class Fleet:
     def shared(self) -> tuple[SharedConstant, ...]:
         """What the arms have in common, by constant and joint size."""
         shared = []
-        for size in self._sizes():
-            if size.measured:
-                found = size.hierarchy.predict()
-                nominal = [_nominal(robot)[size.what][j] for robot, j in size.joints]
-                shared.append(
-                    SharedConstant(
-                        size.what,
-                        tuple(f"{robot.name}: {robot.joint_names[j]}" for robot, j in size.joints),
-                        tuple((found.mean * nominal).tolist()),
-                        found.spread,
-                        found.spread_limit,
-                        found.arms,
-                    )
-                )
+        for what, joints, hierarchy, measured, _ in self._sizes():
+            if measured:
+                found = hierarchy.predict()
+                names = tuple(f"{robot.name}: {robot.joint_names[j]}" for robot, j in joints)
+                value = found.mean * [_nominal(robot)[what][j] for robot, j in joints]
+                spreads = (found.spread, found.spread_limit, found.arms)
+                shared.append(SharedConstant(what, names, tuple(value.tolist()), *spreads))
         return tuple(shared)
 
     def _sizes(self, *others: RobotDescription) -> list[_Size]:
@@ -289,9 +289,182 @@ class Fleet:
         return _Size(what, joints, hierarchy, bool(known.any()), from_links)
 
 
-_CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
+# Identification of all arms of many bags, each with what the others show.
+
+FLEET_KEY = "fleet"
+"""Key in the provenance of a model: number of the other arms that its prior came from."""
 
 
-def _nominal(robot: RobotDescription) -> dict[str, Array]:
-    """Nominal constants [n] by name; NaN where the robot file has none."""
-    return {_CONSTANT: robot.torque_constant, _INERTIA: expected_inertia(robot).value}
+@dataclass(frozen=True)
+class IdentifiedArm:
+    """The model of one arm, bags it was identified from, those left out, and warnings."""
+
+    name: str
+    model: EnergyModel
+    bags: tuple[Path, ...]
+    failed: tuple[BagResult[Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class FleetIdentification:
+    """Arms in order of their names, bags without a model, and the fleet with those known before."""
+
+    arms: list[IdentifiedArm] = field(default_factory=list)
+    failed: list[BagResult[Any]] = field(default_factory=list)
+    fleet: Fleet = field(default_factory=lambda: Fleet(()))
+
+
+def identify_arms(
+    bags: Sequence[Path],
+    options: IdentificationOptions,
+    *,
+    robot: str | None = None,
+    known: Sequence[FleetArm] = (),
+    each: BagExecutor = in_this_process,
+    progress: Progress | None = None,
+) -> FleetIdentification:
+    """Identify one model per arm (serial number) from any number of bags.
+
+    Every arm is identified twice: first alone, then with the prior that all others give. What an
+    arm's own recordings show never enters its prior. `robot` is the description of all arms, None
+    takes the type in each bag; arms known before that have bags here are replaced.
+    """
+    out = FleetIdentification()
+    groups = _bags_of_arms(bags, robot, each, out.failed)
+
+    def run(
+        begin: float, priors: Mapping[str, ArmPrior | None]
+    ) -> dict[str, BagResult[IdentifiedArm]]:
+        """Results of the arms that have a prior; each run is half of the work."""
+
+        def report(fraction: float, text: str) -> None:
+            if progress is not None:
+                progress(begin + 0.5 * fraction, text)
+
+        given = [
+            (name, *groups[name], replace(options, prior=prior))
+            for name, prior in priors.items()
+            if prior is not None
+        ]
+        results = each(_identify, [own[0] for _, _, own, _ in given], report, given)
+        return {name: result for (name, *_), result in zip(given, results, strict=True)}
+
+    alone = {}
+    for name, result in run(0.0, dict.fromkeys(groups, OF_TYPE)).items():
+        if result.value is None:
+            out.failed += [replace(result, bag=bag) for bag in groups[name][1]]
+        else:
+            alone[name] = result.value
+            out.failed += result.value.failed
+    others = [arm for arm in known if arm.name not in alone]
+    out.fleet = Fleet([*others, *(fleet_arm(arm.name, arm.model) for arm in alone.values())])
+    count = len(out.fleet.arms) - 1
+    priors = {name: out.fleet.prior(load_robot(groups[name][0]), name) for name in alone}
+    better = run(0.5, priors)
+    for name, arm in alone.items():
+        if name in better and (found := better[name].value) is not None:
+            provenance = {**found.model.provenance, FLEET_KEY: {"arms": count}}
+            arm = replace(found, model=replace(found.model, provenance=provenance))
+        out.arms.append(arm)
+    return out
+
+
+def _bags_of_arms(
+    bags: Sequence[Path], robot: str | None, each: BagExecutor, failed: list[BagResult[Any]]
+) -> dict[str, tuple[str, tuple[Path, ...]]]:
+    """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
+    groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
+    for result in each(read_info, bags):
+        info, bag, problem = result.value, result.bag, None
+        if info is None:
+            failed.append(result)
+            continue
+        name, type_ = arm_name(info), robot or info.robot
+        known, own = groups.get(name, (type_, ()))
+        if type_ is None or known is None:
+            problem = InputError(bag, "does not name the type of the arm", "give --robot")
+        elif known != type_:
+            words = f"is of the arm {name}, a {type_}, which is a {known} in bags before"
+            problem = InputError(bag, words, "identify one of them on its own")
+        else:
+            groups[name] = type_, (*own, bag.absolute())
+        failed += [] if problem is None else [BagResult(bag, None, str(problem))]
+    return dict(sorted(groups.items()))
+
+
+def _identify(
+    _: Path, arm: tuple[str, str, tuple[Path, ...], IdentificationOptions]
+) -> IdentifiedArm:
+    """One arm, perhaps in another process."""
+    name, robot, bags, options = arm
+    found = identify(bags, robot, options, each=in_this_process)
+    left_out = {result.bag for result in found.failed}
+    used = tuple(bag for bag in bags if bag not in left_out)
+    return IdentifiedArm(name, found.model, used, found.failed, found.warnings)
+
+
+# What the recordings of an identified arm show, read from its model.
+
+
+def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
+    """An identified arm of a fleet.
+
+    Raises:
+        InputError: the model does not state what its recordings show.
+        RobotFileError: the model's robot file is missing or damaged.
+    """
+    robot = load_robot(model.robot)
+    stated: Any = model.provenance.get(EVIDENCE)
+    columns: list[Array]
+    try:
+        columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
+    except (KeyError, TypeError, ValueError):
+        columns = []
+    if not columns or any(column.shape != (model.dof,) for column in columns):
+        remedy = "identify the arm again with this version"
+        raise InputError(f"model of {name}", "does not state what its recordings show", remedy)
+    for std in (columns[1], columns[3]):  # NaN stood for None
+        std[~(std > 0)] = np.nan
+    return FleetArm(name, robot, Evidence(*columns))
+
+
+# A folder with one model file per arm, named <arm>.yaml.
+
+_SUFFIX = ".yaml"
+
+
+def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
+    """The arms of a folder in order of their names, and what cannot be read, a line each.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputError(
+            folder, "is not a folder with models", "make one with `ur_energy identify --per-arm`"
+        )
+
+    def read(path: Path) -> FleetArm:
+        return fleet_arm(path.stem, load_model(path))
+
+    results = list(in_this_process(read, sorted(folder.glob(f"*{_SUFFIX}"))))
+    arms = [result.value for result in results if result.value is not None]
+    return arms, [result.reason for result in results if result.reason is not None]
+
+
+def save_in(folder: Path, name: str, model: EnergyModel) -> Path:
+    """Write the model of an arm; returns the path. InputError: it cannot be written."""
+    path = folder / f"{name}{_SUFFIX}"
+    save_model(model, path)
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of the models, unless it is there. InputError: that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            folder, f"cannot be made ({error.strerror})", "name a folder for the models"
+        ) from error

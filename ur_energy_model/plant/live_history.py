@@ -44,10 +44,10 @@ MOST_PARTS = 6 * 3600
 
 
 class LiveRows:
-    """Rows of one arm, with one model, and their files.
+    """Rows of one arm, with one model (of the file `path`, None if generic), and their files.
 
     `parts` are those of the seconds that were not collected yet, `lost` is the number of seconds
-    that had to be given up; `path` is that of the model file, None for a generic model.
+    that had to be given up.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LiveRows:
         self.parts, self.lost = EnergyParts(channels), 0
         self._path, self._cycles = path, CycleRows(channels)
         self._calculator: EnergyCalculator | None = None
-        self._minutes: HealthRows | None = None
+        self._health: HealthRows | None = None
         self._fixed: list[PartTable] = []
         """Parts whose energies do not change any more."""
         self._waiting: PartTable | None = None
@@ -74,11 +74,11 @@ class LiveRows:
 
     def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
-        if self._minutes is None or calculator is not self._calculator:
-            self._collect_minutes(last=True)
-            self._calculator, self._minutes = calculator, HealthRows(calculator)
+        if self._health is None or calculator is not self._calculator:
+            self._collect_health(last=True)
+            self._calculator, self._health = calculator, HealthRows(calculator)
         self.parts.update(table, cycles)
-        self._minutes.update(table)
+        self._health.update(table)
 
     def collect(self, *, last: bool = False) -> None:
         """Take the rows so far, during which there are no updates; `last` if no more will follow.
@@ -86,7 +86,9 @@ class LiveRows:
         An hour does not wait until its energies are final: at its end all its parts are taken as
         they are, and what the meter adds or deducts later is attributed to later ones.
         """
-        self._collect_minutes(last=last)
+        self._collect_health(last=last)
+        if last:
+            self._calculator = self._health = None
         self._waiting = None
         if not self.parts.waiting:
             return
@@ -107,12 +109,9 @@ class LiveRows:
                 rows, _ = self._rows[table].pop(0)
                 self.lost += len(rows) if table == "seconds" else 0
 
-    def _collect_minutes(self, *, last: bool) -> None:
-        if self._minutes is not None:
-            complete = self._minutes.rows if last else self._minutes.complete
-            self._rows["health"].append((complete(self.keys), NOTHING))
-        if last:
-            self._calculator = self._minutes = None
+    def _collect_health(self, *, last: bool) -> None:
+        if self._health is not None:
+            self._rows["health"].append((self._health.rows(self.keys, last=last), NOTHING))
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
         """Write what was collected; `last` if no more will follow.
@@ -123,12 +122,12 @@ class LiveRows:
         if self._calculator is not None:
             store.keep_model(self.keys, self._calculator.model, self._path)
         while self._fixed:
-            marked, rows = self._second_rows(store, self._fixed[0])
+            marked, rows = self._seconds(store, self._fixed[0])
             self._cycles.update(marked)
             self._rows["seconds"].append(rows)
             self._rows["cycles"].append((self._cycles.take(self.keys), NOTHING))
             del self._fixed[0]
-        waiting = [] if self._waiting is None else [self._second_rows(store, self._waiting)[1]]
+        waiting = [] if self._waiting is None else [self._seconds(store, self._waiting)[1]]
         self._write(store, "cycles")
         self._write(store, "health")
         try:
@@ -152,15 +151,15 @@ class LiveRows:
         final = list(self._rows[table])
         new, rest = _by_hour(table, final), _by_hour(table, waiting or [])
         if new or rest or self._open[table]:
-            files, source = [*new.values(), *rest.values()], self.keys.source
-            paths = store.write_live(table, self.arm, source, files, self._open[table])
-            for hour, path in zip(new, paths, strict=False):
+            files = [(day, part, time) for _, day, part, time in (*new, *rest)]
+            paths = store.write_live(table, self.arm, self.keys.source, files, self._open[table])
+            for (hour, *_), path in zip(new, paths, strict=False):
                 self._files.setdefault((table, hour), []).append(path)
             self._open[table] = paths[len(new) :]
         del self._rows[table][: len(final)]
         return final
 
-    def _second_rows(self, store: HistoryStore, parts: PartTable) -> tuple[PartTable, Rows]:
+    def _seconds(self, store: HistoryStore, parts: PartTable) -> tuple[PartTable, Rows]:
         """The parts, those that other sources cover marked, and their rows."""
         others = store.covered(self.arm, int(parts.begin[0]), besides=self.keys.source)
         covered = parts.covered | others.holds(parts.begin) | others.holds(parts.end)
@@ -183,16 +182,13 @@ class LiveRows:
         return [(joint_rows(with_arm(each, self.arm)), NOTHING) for each, _ in rows]
 
 
-def _by_hour(table: str, rows: list[Rows]) -> dict[int, tuple[str, pa.Table, TimeRanges]]:
-    """Rows by the hour of their begin, with their day and the time that they cover."""
+def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, TimeRanges]]:
+    """Rows of each hour: its number, their day, they and the time that they cover."""
     if not any(len(each) for each, _ in rows):
-        return {}
+        return []
     ranges = reduce(TimeRanges.joined, (each for _, each in rows), NOTHING)
     together = pa.concat_tables(each for each, _ in rows)
-    return {
-        begin // HOUR: (day, found, covered)
-        for begin, day, found, covered in divided(table, together, ranges, HOUR)
-    }
+    return [(begin // HOUR, *part) for begin, *part in divided(table, together, ranges, HOUR)]
 
 
 PERIOD = 60.0
@@ -229,8 +225,8 @@ class LiveHistory:
         self._source = f"{LIVE}{uuid.uuid4().hex[:12]}"
         self._changed = threading.Condition()
         self._closing = False
-        self._current: LiveRows | None = None
-        self._earlier: list[LiveRows] = []
+        self._rows: list[LiveRows | None] = [None]
+        """The last ones are in use; those before get no more powers."""
         self._lost, self._hour = 0, int(time.time()) // 3600
         self._problem: str | None = None
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
@@ -263,17 +259,12 @@ class LiveHistory:
         with self._changed:
             if self._closing:
                 return
-            current = self._current
-            if current is None or (arm, keys, channels.names) != (
-                current.arm,
-                current.keys,
-                current.channels.names,
-            ):
-                self._earlier += [] if current is None else [current]
-                self._current = current = LiveRows(arm, keys, channels, self._path)
-            current.update(table, cycles, calculator)
-            if current.parts.waiting > MOST_WAITING:
-                dropped = current.parts.take(anyway=True)
+            rows, same = self._rows[-1], (arm, keys, channels.names)
+            if rows is None or (rows.arm, rows.keys, rows.channels.names) != same:
+                self._rows.append(rows := LiveRows(arm, keys, channels, self._path))
+            rows.update(table, cycles, calculator)
+            if rows.parts.waiting > MOST_WAITING:
+                dropped = rows.parts.take(anyway=True)
                 self._lost += 0 if dropped is None else len(dropped)
 
     def use_model(self, model: str) -> None:
@@ -284,27 +275,25 @@ class LiveHistory:
     def _write(self) -> None:
         """Write all rows so far; for the thread of this object."""
         with self._changed:
-            earlier, current = list(self._earlier), self._current
-            everything = [*earlier, *([] if current is None else [current])]
+            count, last = len(self._rows) - 1, self._rows[-1]
+            everything = [rows for rows in self._rows if rows is not None]
             for rows in everything:
-                rows.collect(last=rows is not current)
+                rows.collect(last=rows is not last)
         for rows in everything:
             self._lost, rows.lost = self._lost + rows.lost, 0
-            rows.write(self._store, last=rows is not current)
+            rows.write(self._store, last=rows is not last)
         hour = int(time.time()) // 3600
         if hour != self._hour and hour % 24 == int(self._source[-2:], 16) % 24:
             self._store.compact(least=MOST_SMALL)  # once a day, each writer at an hour of its own
         self._hour = hour
         with self._changed:
-            self._earlier = [rows for rows in self._earlier if rows not in earlier]
+            del self._rows[:count]
 
     def close(self) -> None:
         """Write all rows, for LAST_CHANCE at most, and end the thread."""
         with self._changed:
             self._closing = True
-            if self._current is not None:
-                self._earlier.append(self._current)
-                self._current = None
+            self._rows.append(None)
             self._changed.notify()
         self._thread.join(LAST_CHANCE)
 

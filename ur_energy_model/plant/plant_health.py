@@ -115,15 +115,11 @@ class Levels:
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A change of a level.
+    """A change of a level of a channel by number; None for one that all joints have in common.
 
-    Attributes:
-        onset: index of the first unit after it.
-        gradual: whether the level changed gradually from then on.
-        size, std: change up to the last unit, in the level's unit, and its standard deviation.
-        ratio: twice the logarithm of the likelihood ratio against no change.
-        course: change at each unit [u].
-        channel: its number; None for a change that all joints have in common.
+    `onset` is the index of the first unit after it, from which it may be gradual; `size` and `std`
+    are those up to the last unit, in the level's unit, `course` the change at each unit [u];
+    `ratio` is twice the logarithm of the likelihood ratio against no change.
     """
 
     onset: int
@@ -137,16 +133,11 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class LevelCourse:
-    """A quantity of c channels at equal temperature, by unit of work.
+    """A quantity of c channels at equal temperature, by unit of work at mean times [u], s.
 
-    Attributes:
-        quantity: what it is.
-        time: mean time of each unit [u], s since 1970.
-        reference: temperature that the levels are stated at [c], degC; NaN where unknown.
-        value, std: levels at that temperature [u, c]; NaN where not measured.
-        changes: those larger than their uncertainty, the likeliest first.
-        now, now_std: level after the changes, mean over the scatter of sessions [c]; NaN if never
-            measured.
+    `reference` is the temperature of the levels [c], degC, `value` and `std` are they [u, c], `now`
+    and `now_std` the level after the changes, mean over the scatter of sessions [c]; NaN where
+    unknown. `changes` are those larger than their uncertainty, the likeliest first.
     """
 
     quantity: Quantity
@@ -177,27 +168,22 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
     others = n - 1 if n >= _FEWEST_JOINTS else 0
     left = common / (1.0 + others * common / own) if own else common
     alone = replace(quantity, session=float(np.hypot(quantity.session, np.sqrt(left))))
-    tests = [
-        _ChangeTest(units, units.std[:, j], excess[:, j], float(slope_std[j]), alone)
-        for j in range(n)
-    ]
-    together = None
+    columns = zip(units.std.T, excess.T, slope_std, strict=True)
+    tests = [_ChangeTest(units, *column, alone) for column in columns]
+    together, count = None, known.sum(axis=1)
     if others and common:  # joints of one lubricant share its temperature
         spread = float(np.hypot(quantity.common, quantity.session / np.sqrt(n)))
-        enough = known.sum(axis=1) >= _FEWEST_JOINTS
-        std = np.where(enough, quantity.day / np.sqrt(n), np.nan)
+        std = np.where(count >= _FEWEST_JOINTS, quantity.day / np.sqrt(n), np.nan)
         shared = replace(quantity, session=spread)
-        together = _ChangeTest(units, std, excess.mean(axis=1), float(slope_std.mean()), shared)
+        together = _ChangeTest(units, std, excess.mean(axis=1), slope_std.mean(), shared)
 
     # One change after the other: each is taken out of the levels before the next is sought.
     changes: list[LevelChange] = []
     shift, variance = np.zeros(value.shape), np.array([test.mean_std**2 for test in tests])
     while True:
-        mean = np.array(
-            [test.mean(column) for test, column in zip(tests, (value - shift).T, strict=True)]
-        )
-        rest = value - shift - mean
-        found = []
+        rest = value - shift
+        mean = np.array([test.mean(level) for test, level in zip(tests, rest.T, strict=True)])
+        rest, found = rest - mean, []
         for j, test in enumerate(tests):
             shown = np.zeros(len(rest))
             if together is not None:
@@ -206,8 +192,8 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
                 shown = gain * np.where(seen, rest, 0.0).sum(axis=1)
             found.append(test.find(rest[:, j] - shown, j))
         if together is not None:
-            count = np.maximum(known.sum(axis=1), 1)
-            found.append(together.find(np.where(known, rest, 0.0).sum(axis=1) / count))
+            shown = np.where(known, rest, 0.0).sum(axis=1) / np.maximum(count, 1)
+            found.append(together.find(shown))
         stated = [
             each
             for each in found
@@ -217,8 +203,8 @@ def follow(minutes: MinuteLevels, quantity: Quantity, certain: float = CERTAIN) 
             break
         best = max(stated, key=lambda each: each.ratio)
         changes.append(best)
-        part = slice(None) if best.channel is None else best.channel
-        shift[:, part] += best.course[:, None] if best.channel is None else best.course
+        part = slice(None) if best.channel is None else slice(best.channel, best.channel + 1)
+        shift[:, part] += best.course[:, None]
         variance[part] += best.std**2
     return LevelCourse(
         quantity=quantity,
@@ -365,7 +351,6 @@ class _ChangeTest:
 
 # The arms of a history.
 
-TABLE = "health"
 COLUMNS = (
     "minute", "robot", "model", "joints", "joint_temperature", "joint_friction",
     "joint_friction_std", "joint_friction_reference", "joint_torque_constant",
@@ -380,8 +365,8 @@ _SAME_MINUTE = 0.5 * MINUTE
 class HealthChange:
     """A change that is larger than its uncertainty; of the whole arm if `joint` is None.
 
-    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W, `interval`
-    its 95 % interval, `temperature` that of both levels, degC, None where unknown.
+    `since` is the UTC day of its begin, `size` relative (0.18 for 18 % more) or in W, with its 95 %
+    interval, `temperature` that of both levels, degC, None where unknown.
     """
 
     arm: str
@@ -417,21 +402,18 @@ def plant_health(
     """
     store = HistoryStore(address)
     holdings = store.holdings()
-    rows = store.rows(TABLE, holdings)
-    arms = sorted({str(file.arm) for file in holdings.files[TABLE]})
+    rows = store.rows("health", holdings)
+    arms = sorted({str(file.arm) for file in holdings.files["health"]})
     if not arms:
-        raise StoreError(
-            address,
-            "holds no minutes of motion or standstill",
-            "add recordings with `ur_energy history add`",
-        )
-    found = []
+        remedy = "add recordings with `ur_energy history add`"
+        raise StoreError(address, "holds no minutes of motion or standstill", remedy)
+    found: list[ArmHealth] = []
     for number, arm in enumerate(arms):
         if progress is not None:
             progress(number / len(arms), f"{arm}: {number + 1} of {len(arms)} arms")
         own = rows.to_table(columns=list(COLUMNS), filter=ds.field("arm") == arm)
-        found.append(arm_health(arm, own))
-    return tuple(each for each in found if each is not None), holdings.warnings
+        found += filter(None, [arm_health(arm, own)])
+    return tuple(found), holdings.warnings
 
 
 def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:
@@ -483,8 +465,9 @@ def minute_levels(
         return MinuteLevels(time, level, np.where(good, std / safe, np.nan), temperature, model)
 
     known = np.isfinite(temperature)
-    total, count = np.where(known, temperature, 0.0).sum(axis=1), known.sum(axis=1)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)[:, None]
+    count = known.sum(axis=1, keepdims=True)
+    total = np.where(known, temperature, 0.0).sum(axis=1, keepdims=True)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     levels = {
         FRICTION: logarithm("joint_friction", reference),
         TORQUE_CONSTANT: logarithm("joint_torque_constant", 1.0),
@@ -507,8 +490,8 @@ def _level(course: LevelCourse, j: int, joint: str | None) -> dict[str, Any]:
     for run in equal_runs(course.time[known] // DAY):
         units = known[run]
         weight = course.std[units, j] ** -2.0
-        level = entry(float(np.average(course.value[units, j], weights=weight)),
-                      float(weight.sum() ** -0.5))  # fmt: skip
+        mean = float(np.average(course.value[units, j], weights=weight))
+        level = entry(mean, float(weight.sum() ** -0.5))
         days.append({"day": _day(course.time[units[0]]).isoformat(), **level})
     return {
         "joint": joint,

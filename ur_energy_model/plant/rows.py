@@ -108,7 +108,8 @@ class CycleRows:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._counter = CycleCounter()
-        self._reading = MeterReading.zero(len(channels))
+        self._net = np.zeros(len(channels))
+        """Energies so far [channels], J."""
         self._faults = np.zeros(2, dtype=int)
         """Parts so far that another source covers, and parts without measured bus power."""
         self._at_marks: deque[Array] = deque(maxlen=MOST_MARKS)
@@ -123,13 +124,14 @@ class CycleRows:
             mark = parts.marks[rows.start]
             if mark is not None:
                 self._at_marks.append(self._faults.copy())
-                done = self._counter.mark(parts.begin[rows.start] / SECOND, self._reading, mark)
+                reading = MeterReading(self._net, self._net, 0.0, 0.0)  # all that rows take of it
+                done = self._counter.mark(parts.begin[rows.start] / SECOND, reading, mark)
                 ends = [*mark.ends, 0][-1 - len(done) :]
                 for cycle, (begin, end) in zip(done, pairwise(ends), strict=True):
                     covered, unmeasured = self._at_marks[-1 - end] - self._at_marks[-1 - begin]
                     if not covered:
                         self._done.append((cycle, not unmeasured))
-            self._reading += parts.reading(rows)
+            self._net = self._net + parts.net[rows].sum(axis=0)
             self._counter.observe(float(parts.peak[rows].max()))
             self._faults += parts.covered[rows].sum(), (~parts.bus_measured[rows]).sum()
 
@@ -141,9 +143,10 @@ class CycleRows:
         values = [cycle.summary(channels) for cycle in cycles]
         names = ("duration", "peak_power", "motion_time", "motion_energy", "idle_time",
                  "idle_energy")  # fmt: skip
-        total, std = net[:, channels.arm["total"]], channels.deviations_of_total(net)
-        low, high = interval(total, std).T
+        std = channels.deviations_of_total(net)
+        low, high = interval(net[:, channels.arm["total"]], std).T
         starts = [round(cycle.start * SECOND) for cycle in cycles]
+        bus = np.where([known for _, known in done], net[:, channels.arm["bus"]], np.nan)
         columns = {
             "start": np.array(starts, dtype=np.int64),
             **vars(keys),
@@ -152,9 +155,7 @@ class CycleRows:
             **{name: np.array([v[name] for v in values], dtype=float) for name in names},
             **{f"{name}_energy": net[:, channels.arm[name]] for name in ("total", *_PARTS)},
             "total_std": std,
-            "bus_energy": np.where(
-                [known for _, known in done], net[:, channels.arm["bus"]], np.nan
-            ),
+            "bus_energy": bus,
             "energy_low": low,
             "energy_high": high,
             "joints": channels.joints,
@@ -272,8 +273,10 @@ class HealthRows:
             # The window in progress may have begun in the minute before.
             self._close(np.floor(self._time / MINUTE) - 1.0)
 
-    def complete(self, keys: SourceKeys) -> pa.Table:
-        """Rows of the minutes that are over; each is returned once."""
+    def rows(self, keys: SourceKeys, *, last: bool) -> pa.Table:
+        """Rows of the minutes that are over, each once; `last` ends the minute in progress."""
+        if last:
+            self._finish()
         rows, self._rows = self._rows, []
         n = len(self._constant)
         unknown: dict[str, Any] = dict.fromkeys(_OF_JOINTS, np.full(n, np.nan))
@@ -287,11 +290,6 @@ class HealthRows:
         columns["joint_friction_reference"] = np.tile(self._reference, (len(rows), 1))
         columns |= vars(keys) | {"joints": self._calculator.robot.joint_names}
         return arrow_table("health", columns)
-
-    def rows(self, keys: SourceKeys) -> pa.Table:
-        """Rows that were not returned yet; the minute in progress ends with this call."""
-        self._finish()
-        return self.complete(keys)
 
     def _finish(self) -> None:
         self._learn(self._windows.finish())

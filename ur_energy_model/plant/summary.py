@@ -114,12 +114,10 @@ _ONE_JOINT = ", ".join(
 class Summary:
     """Energy by some keys.
 
-    Attributes:
-        rows: SUMS by key, in the order of the keys. By program: also cycles, mean_duration and
-            energy_per_cycle, of complete cycles; by joint: mechanical_energy, friction_energy and
-            copper_energy, and rows of PARTS.
-        total: SUMS of the whole period, and the number of arms.
-        outside_cycles: by program, what no complete cycle contains; otherwise None.
+    `rows` are SUMS by key, in the order of the keys; by program also cycles, mean_duration and
+    energy_per_cycle, of complete cycles, by joint mechanical_energy, friction_energy and
+    copper_energy, and rows of PARTS. `total` has the SUMS of the whole period and the number of
+    arms, `outside_cycles`, by program, what no complete cycle contains.
     """
 
     rows: tuple[Row, ...]
@@ -158,7 +156,7 @@ def summarise(
         columns, order = f"{', '.join(keys)},", [*order, "place", "joint"]
     rows: list[Row] = []
     if keys:
-        grouped = ", ".join(str(number) for number in range(1, len(keys) + 1))
+        grouped = ", ".join(map(str, range(1, len(keys) + 1)))  # `day` is a column, too
         rows = database.rows(
             f"SELECT {columns} {sums} FROM {table} GROUP BY {grouped} ORDER BY {', '.join(order)}"
         )
@@ -264,11 +262,9 @@ class Work:
 class FleetDays:
     """Energies of a fleet: names, types and models of its arms, in alphabetical order.
 
-    Attributes:
-        first: first day, days since 1970.
-        daily: QUANTITIES by name [arms, days]; NaN where an arm has no rows.
-        hourly: energy of the fleet [days, 24], J; NaN where there are no rows.
-        works: cycles, those with the most energy first.
+    `first` is the first day, since 1970; `daily` are QUANTITIES by name [arms, days] and `hourly`
+    energies of the fleet [days, 24], J, NaN where there are no rows; `works` those with the most
+    energy first.
     """
 
     arms: tuple[str, ...]
@@ -307,26 +303,27 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
     Raises:
         SqlError: the store cannot be read.
     """
-    arms = database.rows(_ARMS)
-    rows = database.columns(_DAYS)
-    day = rows["day"].astype("datetime64[D]").astype(np.intp)
-    first = int(day.min()) if len(day) else 0
-    count = int(day.max()) - first + 1 if len(day) else 0
+    arms, rows = database.rows(_ARMS), database.rows(_DAYS)
+    days = [row["day"].toordinal() - _EPOCH for row in rows]
+    first, count = min(days, default=0), max(days) - min(days) + 1 if days else 0
     place = {row["arm"]: number for number, row in enumerate(arms)}
-    of_arm = np.array([place.get(name, -1) for name in rows["arm"]], dtype=np.intp)
-    by_arm, by_hour = of_arm >= 0, of_arm < 0
-    daily = {}
-    for name in QUANTITIES:
-        daily[name] = np.full((len(arms), count), np.nan)
-        daily[name][of_arm[by_arm], day[by_arm] - first] = rows[name][by_arm]
+    daily = {name: np.full((len(arms), count), np.nan) for name in QUANTITIES}
     hourly = np.full((count, 24), np.nan)
-    hours = rows["hour"][by_hour].astype(float).astype(np.intp)
-    hourly[day[by_hour] - first, hours] = rows["energy"][by_hour]
-    works = []
-    for row in database.rows(_WORKS):
-        days = np.array(row["day"], dtype="datetime64[D]").astype(np.intp)
-        sums = {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS}
-        works.append(Work(row["arm"], row["program"], days, sums))
+    for day, row in zip(days, rows, strict=True):
+        if row["arm"] is None:
+            hourly[day - first, row["hour"]] = row["energy"]
+        else:
+            for name, values in daily.items():
+                values[place[row["arm"]], day - first] = row[name]
+    works = [
+        Work(
+            row["arm"],
+            row["program"],
+            np.array(row["day"], dtype="datetime64[D]").astype(np.intp),
+            {name: np.array(row[name], dtype=float) for name in CYCLE_SUMS},
+        )
+        for row in database.rows(_WORKS)
+    ]
     names, robots, models = (
         tuple(row[name] or "" for row in arms) for name in ("arm", "robot", "models")
     )
