@@ -15,6 +15,7 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 ROBOT = load_robot("ur5e")
 N = ROBOT.dof
@@ -53,3 +54,16 @@ def motion(
     current = powers.current + noise * random.standard_normal(q.shape)
     unknown = np.full_like(q, np.nan)
     return FilteredMotion(time, q, qd, qdd, current, unknown, warmth, np.zeros((len(time), 4)))
+
+
+def resting(power: float) -> Telemetry:
+    """130 s at 50 Hz of an arm that takes so much power [W] at rest."""
+    time, zero = 60.0 + np.arange(6500) / 50.0, np.zeros((6500, N))
+    columns = {
+        "actual_qd": zero,
+        "actual_current": zero,
+        "actual_robot_voltage": np.full(len(time), 48.0),
+        "actual_robot_current": np.full(len(time), power / 48.0),
+        "robot_mode": np.full(len(time), 7.0),
+    }
+    return Telemetry(time, columns, RecordingInfo(rate=50.0))

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from test.learning.made_up_motion import N, generic, motion
+from test.learning.made_up_motion import generic, motion, resting
 from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 FRICTION = np.array([1.0, 1.15, 0.9, 1.3, 1.0, 0.8])
 
@@ -40,16 +39,7 @@ def test_a_payload_is_not_taken_for_friction():
 
 
 def test_standby_minutes():
-    time = 60.0 + np.arange(6500) / 50.0
-    columns = {
-        "actual_qd": np.zeros((len(time), N)),
-        "actual_current": np.zeros((len(time), N)),
-        "actual_robot_voltage": np.full(len(time), 48.0),
-        "actual_robot_current": np.full(len(time), 31.0 / 48.0),
-        "robot_mode": np.full(len(time), 7.0),
-    }
-    still = Telemetry(time, columns, RecordingInfo(rate=50.0))
-    found = StandbyMinutes(generic()).observe(still)
+    found = StandbyMinutes(generic()).observe(resting(31.0))
     assert [time for time, _, _ in found] == [120.0, 180.0]
     for _, power, std in found:
         assert abs(power - 31.0) < 0.1

@@ -13,13 +13,9 @@ from ur_energy_model.typing import Array
 
 BEGIN = 1_767_225_600.0  # 2026-01-01
 JOINTS = (
-    "shoulder_pan_joint",
-    "shoulder_lift_joint",
-    "elbow_joint",
-    "wrist_1_joint",
-    "wrist_2_joint",
+    "shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint",
     "wrist_3_joint",
-)
+)  # fmt: skip
 ELBOW = 2
 REFERENCE = np.array([12.0, 13.0, 9.0, 2.0, 2.0, 2.0])
 CONSTANT = np.array([0.1, 0.1, 0.1, 0.077, 0.077, 0.077])
@@ -47,8 +43,8 @@ def health_table(
     They are of the logarithms of friction and torque constants, and of standby power [W]; `model`
     is the name of the model by day, and the logarithm of its friction over that of the first.
     """
-    work, random = SurrogateWork(seed), np.random.default_rng([seed, 5])
-    n, columns = work.n, {name: [] for name in arrow_schema("health").names}
+    work, random, rows = SurrogateWork(seed), np.random.default_rng([seed, 5]), []
+    n = work.n
     for day in range(days):
         if day % 7 > 4:
             continue
@@ -62,7 +58,7 @@ def health_table(
             minute = entry.minute
             scale = np.exp(minute.level - apart)
             measured = offset + shift + CONSTANT_STD * random.standard_normal(n)
-            row = {
+            rows.append({
                 "minute": round(1e6 * (minute.time - 60.0)),
                 "source": f"s{day}",
                 "robot": "ur5e",
@@ -77,19 +73,16 @@ def health_table(
                 "joint_torque_constant_std": (CONSTANT_STD * CONSTANT).tolist(),
                 "standby": 30.0 + entry.standby + extra,
                 "standby_std": 0.4,
-            }
-            for key, values in columns.items():
-                values.append(row[key])
-    return pa.table(columns, schema=arrow_schema("health"))
+            })  # fmt: skip
+    return pa.Table.from_pylist(rows, arrow_schema("health"))
 
 
 def elbow(size: float, since: float, until: float | None = None) -> Injected:
     """A factor 1 + size on the elbow's friction, from a day on, or gradually between two days."""
 
     def injected(day: float) -> Array:
-        if until is None:
-            share = float(day >= since)
-        else:
+        share = float(day >= since)
+        if until is not None:
             share = float(np.clip((day - since) / (until - since), 0.0, 1.0))
         return np.log1p(size) * share * np.eye(len(JOINTS))[ELBOW]
 

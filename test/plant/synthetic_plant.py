@@ -100,7 +100,9 @@ def seconds_table(
     bus = total + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
     columns = {
         "second": round(start.timestamp()) * 10**9 + at * 10**9,
-        **_keys(source),
+        "source": source,
+        "robot": "ur5e",
+        "model": "generic",
         "accounted": np.ones(count),
         "unaccounted": np.zeros(count),
         "samples": np.full(count, 500),
@@ -140,7 +142,9 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
     parts = ("standby_energy", "driver_energy", "regeneration_energy", "bus_energy")
     columns = {
         "start": whole["second"].cast("int64").to_numpy()[:: arm.cycle] * 1000,
-        **_keys(source),
+        "source": source,
+        "robot": "ur5e",
+        "model": "generic",
         "number": np.arange(1, count + 1),
         "program": [arm.programs[k % len(arm.programs)] or None for k in range(count)],
         "duration": np.full(count, float(arm.cycle)),
@@ -158,7 +162,3 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
         **{name: summed(name) for name in parts},
     }
     return arrow_table("cycles", columns)
-
-
-def _keys(source: str) -> dict[str, str]:
-    return {"source": source, "robot": "ur5e", "model": "generic"}

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,12 @@ def test_addresses_that_cannot_be_used(
 
 
 def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two make the store of one process, survive a deadly bag, and are reached from here only."""
+    """Two make the store of one process, survive a deadly bag, and are reached from here only.
+
+    An error, here Ctrl-C, ends them at once.
+    """
+    slow = tmp_path / "slow"
+    slow.mkdir()
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     at = (0, HOUR, HOUR + 4 * 10**9, 2 * HOUR)
@@ -105,13 +111,21 @@ def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             if entry.status == psutil.CONN_LISTEN
         }
 
+    def interrupt(*_: object) -> None:
+        """Ctrl-C once the bag is worked on."""
+        if (slow / "pid").exists() and (slow / "pid").stat().st_size:
+            signal.raise_signal(signal.SIGINT)
+
     before, others = listening(), family()
-    with bag_work(bags, workers=2) as each:
+    with suppress(KeyboardInterrupt), bag_work(bags, workers=2) as each:
         added = add_bags(work_for(tmp_path / "two"), bags, each)
         found = [r.value for r in each(works.process, BAGS * 4) if r.value is not None]
         pids, opened = {pid for pid, _ in found}, listening() - before
         assert pids <= family()
         deadly = list(each(works.deadly, BAGS))
+        list(each(works.first_try_waits, [slow], interrupt))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((slow / "pid").read_text()), 0)
     assert {threads for _, threads in found} == {"1"}
     assert [result.value for result in deadly] == ["a", "bb", None, "cccc", "ddddd"]
     assert "every worker that tried it died" in (deadly[2].reason or "")
@@ -123,32 +137,15 @@ def test_workers_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert rows(tmp_path / "one") == rows(tmp_path / "two")
 
 
-def test_an_error_ends_workers_of_this_machine_at_once(tmp_path: Path) -> None:
-    bag = tmp_path / "slow"
-    bag.mkdir()
-
-    def interrupt(*_: object) -> None:
-        """Ctrl-C once the bag is worked on."""
-        if (bag / "pid").exists() and (bag / "pid").stat().st_size:
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt), clusters.local_workers(1) as each:
-        list(each(works.first_try_waits, [bag], interrupt))
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((bag / "pid").read_text()), 0)
-
-
-def test_what_a_worker_cannot_do() -> None:
+def test_what_a_worker_cannot_do_and_how_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = Path("/nowhere/bag")
     missing = run_task(works.size, path, (), (path, True, __version__)).reason or ""
     assert missing.startswith(f"{path}: is not on ")
     assert socket.gethostname() in missing
     assert "install the same" in (run_task(works.size, path, (), (path, False, "0")).reason or "")
 
-
-def test_the_size_of_the_bags_determines_the_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def bags(count: int, size: int) -> list[Path]:
         made = [tmp_path / str(size) / str(number) for number in range(count)]
         for bag in made:

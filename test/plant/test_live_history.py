@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.known_arm import ROBOT, known_model, packets
+from test.energy.known_arm import ROBOT, known_model
 from test.identification.exact_arm import write_bag
 from test.optimization.simulated_cycle import pick_and_place, recorded
 from test.plant.made_up_bags import (
@@ -51,13 +51,8 @@ def estimator(history: LiveHistory, trigger: str = "program") -> LiveEstimator:
 
 
 def feed(target: LiveEstimator, telemetry: Telemetry, size: int = 25) -> None:
-    for batch in packets(telemetry, size):
-        stamp = telemetry.stamp
-        part = replace(batch, info=telemetry.info)
-        if stamp is not None:
-            first = int(np.searchsorted(telemetry.time, batch.time[0]))
-            part = replace(part, stamp=stamp[first : first + len(batch)])
-        target.update(part)
+    for start in range(0, len(telemetry), size):
+        target.update(telemetry.cut(slice(start, start + size)))
 
 
 def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveEstimator:
@@ -96,7 +91,7 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -
     assert {each.program for each in shown} == {"palletize"}
 
 
-def test_it_equals_the_history_of_the_bag(tmp_path: Path) -> None:
+def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(tmp_path: Path) -> None:
     session = Session(moving=6.0, still=5.0, shift=-5.0, cycle=2.0)
     bag = session.bag(tmp_path / "bag")
     lived(tmp_path / "live", session.telemetry())
@@ -109,7 +104,17 @@ def test_it_equals_the_history_of_the_bag(tmp_path: Path) -> None:
             for name in ("total_energy", "bus_energy", "peak_power", "total_std"):
                 assert one[name] == pytest.approx(other[name], rel=1e-9, abs=1e-9)
             assert one["joint_energy"] == pytest.approx(other["joint_energy"])
-    assert total(tmp_path / "live") == pytest.approx(estimated(bag).supply, rel=1e-9)
+    before = total(tmp_path / "live")
+    assert before == pytest.approx(estimated(bag).supply, rel=1e-9)
+    (record,) = add(tmp_path / "live", bag).records
+    assert record.rows["seconds"] == 0
+    assert record.left_out == pytest.approx(11.0, abs=0.01)
+    later = replace(session, at=NOON + HOUR).bag(tmp_path / "later")
+    assert add(tmp_path / "live", later).records[0].left_out == 0.0
+    assert total(tmp_path / "live") == pytest.approx(2 * before)
+    accounted = total(tmp_path / "bags", "accounted")
+    lived(tmp_path / "bags", session.telemetry())
+    assert total(tmp_path / "bags", "accounted") == accounted
 
 
 def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
@@ -140,23 +145,6 @@ def test_rows_appear_while_it_runs_one_file_per_hour_with_the_health_of_the_bag(
     for found in (mine, its):
         assert [row["standby"] is None for row in found] == [True, True, False]
         assert found[2]["standby"] == pytest.approx(25.0)
-
-
-def test_time_of_a_bag_and_of_a_live_writer_counts_once(tmp_path: Path) -> None:
-    store, session = tmp_path / "store", Session()
-    lived(store, session.telemetry())
-    before, bag = total(store), session.bag(tmp_path / "bag")
-    (record,) = add(store, bag).records
-    assert record.rows["seconds"] == 0
-    assert record.left_out == pytest.approx(7.0, abs=0.01)
-    later = Session(at=NOON + HOUR).bag(tmp_path / "later")
-    assert add(store, later).records[0].left_out == 0.0
-    assert total(store) == pytest.approx(2 * before)
-
-    add(tmp_path / "other", bag)
-    accounted = total(tmp_path / "other", "accounted")
-    lived(tmp_path / "other", session.telemetry())
-    assert total(tmp_path / "other", "accounted") == accounted
 
 
 def test_time_that_another_process_adds_meanwhile_is_left_out(

@@ -43,46 +43,28 @@ Capture = pytest.CaptureFixture[str]
 BUCKET = "energy-of-arms"
 
 
-@pytest.fixture(scope="module")
-def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("bags")
-    save_model(MODEL, folder / "model.yaml")
-    at = (0, HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)
-    return [
-        Session(at=NOON + begin, serial=f"arm-{k // 4}", shift=k, cycle=1.0).bag(
-            folder / f"bag_{k}"
-        )
-        for k, begin in enumerate(at)
-    ]
-
-
 def added(store: Path, bags: list[Path]) -> Added:
     """What `history add --model` does, in this process."""
     model = bags[0].parent / "model.yaml"
     return add_bags(BagWork(str(store), MODEL, model_key(model), path=model), bags)
 
 
-@pytest.fixture(scope="module")
-def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("whole") / "store"
-    added(path, bags)
-    return path
-
-
 def adder(store: Path, bags: list[Path]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ur_energy_model.cli.main", "history", "add", str(store)]
     command += [*map(str, bags), "--model", str(bags[0].parent / "model.yaml"), "--workers", "1"]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [*command, "--json"], stdout=pipe, stderr=pipe, text=True, env=environment
-    )
+    return subprocess.Popen([*command, "--json"], stdout=pipe, stderr=pipe, text=True)
 
 
 def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag_once(
-    tmp_path: Path, bags: list[Path], whole: Path
+    tmp_path: Path,
 ) -> None:
-    store = tmp_path / "store"
+    store, whole, bags = tmp_path / "store", tmp_path / "whole", []
+    for k, begin in enumerate((0, HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)):
+        session = Session(at=NOON + begin, serial=f"arm-{k // 4}", shift=k, cycle=1.0)
+        bags.append(session.bag(tmp_path / f"bag_{k}"))
+    save_model(MODEL, tmp_path / "model.yaml")
+    added(whole, bags)
     process, most_files = adder(store, bags), int(np.random.default_rng().integers(1, 60))
     while process.poll() is None and file_count(store) < most_files:
         time.sleep(0.001)
@@ -108,11 +90,10 @@ def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag
 
 
 def ask(arguments: list[str], capsys: Capture) -> tuple[int, str, list[str]]:
-    """Exit code, what is printed on stdout and on stderr: lines without a traceback."""
+    """Exit code, what is printed on stdout, and lines on stderr."""
     capsys.readouterr()
     code = main(["history", *arguments])
     out, err = capsys.readouterr()
-    assert "Traceback" not in err
     return code, out, err.splitlines()
 
 
@@ -263,7 +244,10 @@ def test_a_folder_that_leads_out_of_the_store(cell: Path, name: str, capsys: Cap
 # Compaction, and stores of earlier versions
 
 
-def test_compaction_changes_no_row(tmp_path: Path, capsys: Capture) -> None:
+def test_compaction_changes_no_row(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command, or where a day has many files; a store that was removed is made again."""
     store = tmp_path / "store"
     sessions = [Session(at=NOON + k * HOUR, cycle=1.0) for k in range(2)]
     bags = [session.bag(tmp_path / f"bag_{k}") for k, session in enumerate(sessions)]
@@ -280,17 +264,10 @@ def test_compaction_changes_no_row(tmp_path: Path, capsys: Capture) -> None:
     assert add(store, over).records[0].rows["seconds"] == 0
     DeltaTable(store / "seconds").vacuum(0, enforce_retention_duration=False, dry_run=False)
     assert {table: rows(store, table) for table in before} == before
-
-
-def test_many_small_commits_are_compacted_and_a_removed_store_is_made_again(
-    tmp_path: Path, bags: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(store_module, "MOST_SMALL", 1)
-    store = tmp_path / "store"
-    for _ in range(2):
-        assert len(added(store, bags[:2]).records) == 2
-        assert len(files_of(store)) == 1
-        shutil.rmtree(store)
+    shutil.rmtree(store)
+    assert len(add(store, *bags).records) == 2
+    assert len(files_of(store)) == 1
 
 
 def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Capture) -> None:

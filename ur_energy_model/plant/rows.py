@@ -108,8 +108,7 @@ class CycleRows:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._counter = CycleCounter()
-        self._net = np.zeros(len(channels))
-        """Energies so far [channels], J."""
+        self._reading = MeterReading.zero(len(channels))
         self._faults = np.zeros(2, dtype=int)
         """Parts so far that another source covers, and parts without measured bus power."""
         self._at_marks: deque[Array] = deque(maxlen=MOST_MARKS)
@@ -124,14 +123,15 @@ class CycleRows:
             mark = parts.marks[rows.start]
             if mark is not None:
                 self._at_marks.append(self._faults.copy())
-                reading = MeterReading(self._net, self._net, 0.0, 0.0)  # all that rows take of it
-                done = self._counter.mark(parts.begin[rows.start] / SECOND, reading, mark)
+                done = self._counter.mark(parts.begin[rows.start] / SECOND, self._reading, mark)
                 ends = [*mark.ends, 0][-1 - len(done) :]
                 for cycle, (begin, end) in zip(done, pairwise(ends), strict=True):
                     covered, unmeasured = self._at_marks[-1 - end] - self._at_marks[-1 - begin]
                     if not covered:
                         self._done.append((cycle, not unmeasured))
-            self._net = self._net + parts.net[rows].sum(axis=0)
+            net, times = parts.net[rows].sum(axis=0), (parts.accounted, parts.unaccounted)
+            spans = (float(time[rows].sum()) for time in times)
+            self._reading += MeterReading(net, net, *spans)  # rows need no positive parts
             self._counter.observe(float(parts.peak[rows].max()))
             self._faults += parts.covered[rows].sum(), (~parts.bus_measured[rows]).sum()
 
