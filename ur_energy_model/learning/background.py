@@ -109,13 +109,8 @@ class BackgroundLearning:
 
     One thread offers samples; another one polls for updates about once a second. What is learned
     about an arm is kept apart from what is learned about others (by serial number), and survives
-    the end of the process and, with a store, of the program.
-
-    Args:
-        robot: description of the arm.
-        model: that learning begins with.
-        store: keeps the states on the disk; None for none.
-        learner: class of the learner as "module:name".
+    the end of the process and, with a store, of the program. Learning begins with the model;
+    `learner` is the class of the learner as "module:name".
 
     Attributes:
         progress: where learning about the present arm is.
@@ -211,7 +206,8 @@ class BackgroundLearning:
         """A learned model was written to the model file; the state continues with it, too."""
         state = self._states[self._run]
         state.models = (state.models[0], fingerprint(model))
-        self._save(state)
+        if self._store is not None:
+            self._store.save(state)
 
     def stop(self) -> None:
         """End the process and save the state."""
@@ -252,10 +248,6 @@ class BackgroundLearning:
         kept.models = (first, *(each for each in kept.models if each != first))
         return kept
 
-    def _save(self, state: KeptState) -> None:
-        if self._store is not None and state.content is not None:
-            self._store.save(state)
-
     def _take(self, reports: list[Any], update: LearningUpdate) -> None:
         """Use what the process has sent."""
         for report in reports:
@@ -274,7 +266,8 @@ class BackgroundLearning:
                 update.troubles.append(report)
             elif (state := self._states.get(report[0])) is not None:
                 state.content = report[1]
-                self._save(state)
+                if self._store is not None:
+                    self._store.save(state)
                 if report[0] == self._run:
                     self._failures_with_state = 0
 
@@ -504,12 +497,7 @@ class Worker:
 
 
 def main(handle: int, learner: str) -> None:
-    """Main function of the process.
-
-    Args:
-        handle: file descriptor of the pipe to the parent.
-        learner: class of the learner as "module:name".
-    """
+    """Main function of the process; `handle` is the file descriptor of the pipe to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     os.nice(NICENESS)
     parent = os.getppid()

@@ -31,17 +31,11 @@ not move the estimate far, nor be taken for a step (Huber's bounded influence)."
 class DriftNoise:
     """Spreads of a level, standard deviations in its unit; a number or one per channel [c].
 
-    Attributes:
-        usual: of the usual level before the first measurement.
-        wear: random walk of the usual level, per square root of a day.
-        session: between sessions, of each channel.
-        wander: within a session.
-        least: of a minute's measurement, at least.
-        running_in: change of the usual level from the first session to the second; decreases by
-            a factor e in five sessions.
-        common: between sessions, the same for all channels.
-        wander_time: correlation time of `wander` [s].
-        slope: with temperature, per kelvin.
+    `usual` is that of the usual level before the first measurement, `wear` its random walk per
+    square root of a day, `running_in` its change from the first session to the second, which
+    decreases by a factor e in five sessions. `session` is between sessions, of each channel, and
+    `common` the same for all; `wander` within a session, with a correlation time [s]; `least` of a
+    minute's measurement at least; `slope` with temperature, per kelvin.
     """
 
     usual: float | Array
@@ -58,26 +52,19 @@ class DriftNoise:
 class DriftFilter:
     """Estimates the levels of c channels from their values minute by minute.
 
-    Attributes:
-        mean, covariance: of the states [4 c + 1]: usual, slope, session, wander of every channel,
-            then the common part.
-        sessions: number of sessions so far.
+    `mean` and `covariance` are those of the states [4 c + 1]: usual, slope, session and wander of
+    every channel, then the common part.
     """
 
     def __init__(self, noise: DriftNoise, channels: int) -> None:
         self.noise, self.channels = noise, channels
-        one = np.ones(channels)
         # Variances [c] of each part.
         self._usual, self._slope, self._wear, self._session, self._wander, self._least = (
-            np.square(spread * one)
-            for spread in (
-                noise.usual, noise.slope, noise.wear, noise.session, noise.wander, noise.least
-            )
-        )  # fmt: skip
-        self.mean = np.zeros(4 * channels + 1)
-        self.covariance = np.diag(
-            np.concatenate([self._usual, self._slope, np.zeros(2 * channels + 1)])
+            np.square(getattr(noise, name) * np.ones(channels))
+            for name in ("usual", "slope", "wear", "session", "wander", "least")
         )
+        self.mean, rest = np.zeros(4 * channels + 1), np.zeros(2 * channels + 1)
+        self.covariance = np.diag(np.concatenate([self._usual, self._slope, rest]))
         self.sessions = 0
 
     @property
@@ -114,17 +101,12 @@ class DriftFilter:
     def update(
         self, value: Array, covariance: Array, temperature: Array
     ) -> tuple[Indices, Array, Array, Array, Array] | None:
-        """Use measured levels; a surprising one counts as less certain.
+        """Use measured levels [c], NaN where not measured; a surprising one counts as less certain.
 
-        Args:
-            value: [c], NaN where not measured.
-            covariance: of the measured ones [c, c].
-            temperature: of the channels [c], degC, NaN where unknown.
-
-        Returns:
-            for tests of steps in the k measured channels: their numbers [k], measurement minus
-            prediction [k], the inverse of its covariance [k, k], measurement matrix [k, states] and
-            gain [states, k]; None if nothing was measured.
+        Their covariance is [c, c], the temperatures of the channels [c], degC, NaN where unknown.
+        Returns, for tests of steps in the k measured channels: their numbers [k], measurement minus
+        prediction [k], the inverse of its covariance [k, k], measurement matrix [k, states] and
+        gain [states, k]; None if nothing was measured.
         """
         known = np.flatnonzero(np.isfinite(value))
         if not known.size:
@@ -143,10 +125,7 @@ class DriftFilter:
         return known, innovation, precision, rows, gain
 
     def level(self, temperature: Array) -> tuple[Array, Array]:
-        """Level of each channel now and its standard deviation [c], at temperatures [c] (degC).
-
-        NaN stands for the reference temperature.
-        """
+        """Level of each channel now and its std [c], at temperatures [c]; NaN is the reference."""
         return self._combined(self._rows(temperature), 0.0)
 
     def usual_level(self, temperature: Array) -> tuple[Array, Array]:
@@ -377,12 +356,7 @@ class LevelDetector:
         return within + sorted(at_start, key=lambda step: -ratio[step])[:1]
 
     def _taken_over(self, h: int, channel: int, temperature: Array) -> LevelChange | None:
-        """Let the filter expect a step; the change, unless the level is back at its usual.
-
-        Its evidence is forgotten, and new onsets count. A step at the start of a session was
-        mistaken for the part common to all channels too, so that the other channels' evidence of
-        such steps is void with it.
-        """
+        """Let the filter expect a step; the change, unless the level is back at its usual."""
         onsets = self._onsets
         start = bool(onsets["start"][h])
         information = float(onsets["information"][h, channel])
@@ -390,6 +364,8 @@ class LevelDetector:
         variance = (1.0 if start else float(self._excess[channel])) / information
         direction = np.eye(len(self.filter.mean))[channel] - onsets["bias"][h, channel]
         self.filter.shift(direction, step, variance)
+        # Its evidence is forgotten. A step at the start of a session was mistaken for the common
+        # part, too, so that the other channels' evidence of such steps is void with it.
         void = np.zeros_like(onsets["minutes"], dtype=bool)
         void[:, channel] = True
         void[onsets["start"]] |= start

@@ -20,8 +20,7 @@ class Attempt:
             at the supply; None without measured bus power, or without motion.
         joint_energy_interval_percent: half width of the 95 % interval of each joint's electrical
             energy over the motion of the held-out time, percent of that energy; NaN without any.
-        accepted: whether the refitted model replaced the one before.
-        reason: one clause in words, such as "predicts the next two minutes better".
+        accepted, reason: whether the refitted model replaced the one before, and why in words.
     """
 
     time: float

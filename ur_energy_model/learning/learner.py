@@ -74,11 +74,7 @@ def first_model(robot: RobotDescription) -> EnergyModel:
 
 @dataclass
 class LearnedTime:
-    """The samples that were learned from: their number, and work among them [s].
-
-    `since` and `until` are host times of the first and last, ISO 8601; None where none was
-    recorded.
-    """
+    """The samples learned from: number, work among them [s], first and last host time or None."""
 
     samples: int = 0
     seconds: float = 0.0
@@ -371,12 +367,9 @@ class LearningHistory:
 def learn(
     learner: Learner, bags: Sequence[str | Path], *, progress: Progress | None = None
 ) -> LearningHistory:
-    """Let a learner go through recordings in order, in constant memory.
+    """Let a learner, whose model is the result, go through recordings in constant memory.
 
-    Args:
-        learner: of the arm; its model is the result.
-        bags: recordings; each is a session of its own.
-        progress: called with fraction (NaN if unknown) and text.
+    Each bag is a session of its own.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -402,7 +395,6 @@ def learn(
             samples += len(batch)
             learner.update(batch)
             attempts += learner.attempts()
-            changes += learner.take_changes()
             if progress is not None:
                 progress(float("nan"), f"learning from {bag.name}: {samples} samples")
         if not samples:

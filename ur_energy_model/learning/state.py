@@ -60,9 +60,10 @@ class StateStore:
         return self._base.with_name(f"{self._base.name}.learning{label[: LONGEST_LABEL + 1]}")
 
     def save(self, state: KeptState) -> None:
-        """Write a state, whole or not at all; a disk that cannot be written is a `problem`."""
+        """Write a state, if it has any; a disk that cannot be written is a `problem`."""
         path, head = self.path(state.serial), vars(state).copy()
-        content = head.pop("content")
+        if (content := head.pop("content")) is None:
+            return
         head |= {"schema": SCHEMA, "sha256": hashlib.sha256(content).hexdigest()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +91,8 @@ class StateStore:
         try:
             line, _, content = data.partition(b"\n")
             head = json.loads(line)
-            good = head["schema"] == SCHEMA and len(data) <= LARGEST
-            if not good or head["sha256"] != hashlib.sha256(content).hexdigest():
+            digest = hashlib.sha256(content).hexdigest()
+            if (head["schema"], head["sha256"]) != (SCHEMA, digest) or len(data) > LARGEST:
                 raise ValueError("wrong content")
             return built(KeptState, {**head, "content": content})
         except (ValueError, KeyError, TypeError) as error:

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -61,33 +61,27 @@ class BagFolder:
 
     def take(self) -> list[Path]:
         """Recordings that are complete and were not taken as they are now, in order of names."""
-        found = {path: _state(path) for path in self._recordings()}
-        ready = sorted(path for path, state in found.items() if state != self._taken.get(path))
-        self._taken = {path: state for path, state in self._taken.items() if path in found}
-        self._taken |= {path: found[path] for path in ready}
-        return ready
+        found, before = {path: _state(path) for path in self._recordings()}, self._taken
+        self._taken = found
+        return sorted(path for path, state in found.items() if state != before.get(path))
 
     def put_back(self, path: Path) -> None:
         """Let a recording be taken again."""
         self._taken.pop(path, None)
 
     def _recordings(self) -> list[Path]:
-        found: list[Path] = []
-        folders = [self._folder]
+        found, folders = list[Path](), [self._folder]
         with suppress(OSError):
             folders += [path for path in self._folder.iterdir() if path.is_dir()]
         for folder in folders:
             if folder.name.startswith("."):  # on its way to its name
                 continue
-            if (folder / FILE_NAME).is_file() and self._is_quiet(folder):
+            changed = max((changed for _, _, changed in _state(folder)), default=0)
+            if (folder / FILE_NAME).is_file() and time.time() - changed / 1e9 >= self._quiet:
                 found.append(folder)
             else:
                 found += sorted(folder.glob("*.mcap"), key=file_number)[:-1]
         return found
-
-    def _is_quiet(self, folder: Path) -> bool:
-        newest = max((changed for _, _, changed in _state(folder)), default=0)
-        return time.time() - newest / 1e9 >= self._quiet
 
 
 def _state(path: Path) -> State:
@@ -108,26 +102,22 @@ MOST_OVERLAPS = 5
 """Times that the history of a bag is made again because others have added the same time."""
 
 
-@dataclass(frozen=True)
-class BagHistory:
+class BagHistory(NamedTuple):
     """The history of one bag, as `HistoryStore.add` takes it, and warnings, one line each."""
 
     record: SourceRecord
     tables: dict[str, pa.Table]
     ranges: TimeRanges
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class BagWork:
     """Makes the history of a bag for the store at `address`, perhaps in another process.
 
-    Attributes:
-        model, model_name, path: of the arm; None, its `model_key` and None take the generic one of
-            the type that each bag names.
-        arm: name of the arm; None takes the serial number (or type) in the bag.
-        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
-        same_arm: see `model_of_arm`.
+    Without a model (with its `model_key` and path) it takes the generic one of the type that each
+    bag names; without the name of the arm, the serial number (or type) in the bag. What starts a
+    cycle: see CycleDetector; `same_arm`: see `model_of_arm`.
     """
 
     address: str
@@ -173,13 +163,11 @@ class BagWork:
         robot = samples.info.robot or calculator.robot.name
         keys = SourceKeys(source, robot, self.model_name)
         arm = self.arm or arm_name(replace(samples.info, robot=robot))
-        host_time, others = has_host_time(samples), NOTHING
+        host_time, others, ranges = has_host_time(samples), NOTHING, NOTHING
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
-
         parts, cycles = EnergyParts(channels, others), CycleRows(channels)
-        health = HealthRows(calculator)
-        seconds, times, ranges = [], [], NOTHING
+        health, seconds, times = HealthRows(calculator), [], []
         accounted = left_out = 0.0
         detector = CycleDetector(self.cycle_trigger, self.cycle_output)
         for powers in chain([first], tables, [None]):
@@ -215,11 +203,9 @@ class BagWork:
             accounted=accounted,
             left_out=left_out,
         )
-        warnings = () if warning is None else (warning,)
+        warnings = *filter(None, [warning]), *repetition(calculator.repeated)
         # Stretches of others that are shorter than the pauses that joining bridges are cut out.
-        return BagHistory(
-            record, rows, ranges.without(others), (*warnings, *repetition(calculator.repeated))
-        )
+        return BagHistory(record, rows, ranges.without(others), warnings)
 
 
 # Adding
@@ -227,10 +213,7 @@ class BagWork:
 
 @dataclass
 class Added:
-    """Result of adding bags: those added, those that the store had, and those that failed.
-
-    Warnings are about the added bags, and what was mended.
-    """
+    """Bags added, those that the store had, and those that failed; warnings, also of mending."""
 
     records: list[SourceRecord] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)

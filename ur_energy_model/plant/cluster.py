@@ -74,8 +74,7 @@ def run_task(
 ) -> BagResult[Result]:
     """Do the work on a bag as the user named it, in the process of a worker.
 
-    `origin` is the absolute path of the bag, whether it is there, and the version of this package,
-    all where the task comes from.
+    `origin`, where the task comes from: absolute path of the bag, whether it is there, our version.
     """
     path, exists, version = origin
     host, problem = socket.gethostname(), None

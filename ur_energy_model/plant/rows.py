@@ -212,16 +212,8 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
             continue
         q, qd = motion[0][part], motion[1][part]
         qdd = motion[2][part] if len(motion) > 2 else np.gradient(qd, block, axis=0)
-        yield FilteredMotion(
-            time=time[part],
-            q=q,
-            qd=qd,
-            qdd=qdd,
-            current=current[part],
-            moment=unknown[part],
-            temperature=warmth[part],
-            payload=payload[part],
-        )
+        rest = (each[part] for each in (current, unknown, warmth, payload))
+        yield FilteredMotion(time[part], q, qd, qdd, *rest)
 
 
 # Health: friction and torque constants of the learning's minutes (learning/minute.py), and the
@@ -281,9 +273,8 @@ class HealthRows:
         n = len(self._constant)
         unknown: dict[str, Any] = dict.fromkeys(_OF_JOINTS, np.full(n, np.nan))
         unknown |= {"joint_moving": np.zeros(n), "standby": np.nan, "standby_std": np.nan}
-        columns: dict[str, Any] = {
-            "minute": np.array([round(1e9 * row["begin"]) for row in rows], dtype=np.int64)
-        }
+        begins = [round(1e9 * row["begin"]) for row in rows]
+        columns: dict[str, Any] = {"minute": np.array(begins, dtype=np.int64)}
         for name, missing in unknown.items():
             values = np.array([row.get(name, missing) for row in rows], dtype=float)
             columns[name] = values.reshape(len(rows), *np.shape(missing))

@@ -161,14 +161,11 @@ class HistoryStore:
         """Write a source; one whose files were lost or changed is written again.
 
         Args:
-            record: of the source.
+            record: of the source; returned, None if the source is complete already.
             tables: rows by name of the table.
             ranges: host time that the rows cover; nothing where it is not known.
             model: with which its energies were computed, and its path, see `keep_model`.
             checked: whether other sources must not cover the same time.
-
-        Returns:
-            the record; None if the source is complete already.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile; nothing counts.
