@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,7 @@ PIECE = 5.0
 """The payload changes at the ends of pieces of this length [s]."""
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Consecutive samples, with the true electrical energies of the joints in them [n], J."""
 
     samples: Telemetry
@@ -76,7 +76,12 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
             if not arm.busy:
                 arm.command(commands.Follow(work))
             loaded = bool(random.random() < 0.5) if random.random() < 0.6 else loaded
-            _take(arm, float(random.uniform(*PART_MASS)) if loaded else 0.0)
+            part = float(random.uniform(*PART_MASS)) if loaded else 0.0
+            mass = GRIPPER.mass + part
+            if abs(mass - arm.setup.payload.mass) > 1e-9:  # carried, and stated to the controller
+                center = np.array([0.0, 0.0, (0.05 * GRIPPER.mass + 0.1 * part) / mass])
+                arm.command(commands.SetPayload(mass, center))
+                arm.carry(Payload(mass, center))
         before = arm.energies()
         samples = record_arm(arm, length, FIELDS)
         after = arm.energies()
@@ -84,13 +89,3 @@ def production(robot_name: str, seed: int, seconds: float) -> Iterator[Piece]:
         info = replace(samples.info, source=f"{robot_name}-{seed}", serial=str(seed))
         yield Piece(replace(samples, info=info), electrical, after.bus - before.bus)
         done += length
-
-
-def _take(arm: SimulatedArm, part: float) -> None:
-    """Carry the gripper and a part, and tell the controller."""
-    mass = GRIPPER.mass + part
-    center = (0.05 * GRIPPER.mass + 0.1 * part) / mass
-    if abs(mass - arm.setup.payload.mass) > 1e-9:
-        payload = Payload(mass, np.array([0.0, 0.0, center]))
-        arm.command(commands.SetPayload(mass, payload.center_of_mass))
-        arm.carry(payload)

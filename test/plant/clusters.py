@@ -10,8 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ur_energy_model.errors import UrEnergyError
 
@@ -20,8 +20,7 @@ PATIENCE = 60.0
 ROOT = Path(__file__).parents[2]
 
 
-@dataclass
-class Cluster:
+class Cluster(NamedTuple):
     """Processes of a scheduler and its workers."""
 
     address: str

@@ -180,7 +180,7 @@ def sessions(
     )
 
 
-def test_units_are_sessions_and_days_and_bounded_in_number() -> None:
+def test_units_are_sessions_and_days_bounded_in_number_and_show_the_effect_of_warming_up() -> None:
     starts = [8 * 3600.0, DAY + 8 * 3600.0, DAY + 15 * 3600.0, 2 * DAY - 1800.0]
     found = levels(sessions(lambda s, t: np.where(s == 1, np.nan, 1.0 * s), starts), 0.01)
     assert found.session.tolist() == [0, 1, 2, 3, 3]
@@ -188,9 +188,6 @@ def test_units_are_sessions_and_days_and_bounded_in_number() -> None:
     many = [DAY * k for k in range(MOST_UNITS + 50)]
     found = levels(sessions(lambda s, t: 1.0 * s, many, count=2), 0.01)
     assert found.value[[0, -1], 0].tolist() == [50.0, MOST_UNITS + 49.0]
-
-
-def test_warming_up_shows_the_effect_of_temperature() -> None:
     made = sessions(
         lambda s, t: 0.1 * s - 0.008 * (t - 30.0), [0, DAY, 2 * DAY], lambda m: 25.0 + m / 6
     )
