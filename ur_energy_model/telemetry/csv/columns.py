@@ -6,15 +6,11 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.telemetry.csv.rows import Dialect, date_match
 from ur_energy_model.telemetry.fields import FIELDS, Field, column_names
 
 
@@ -107,18 +103,20 @@ _UNITS = {
 }
 
 
+_BRACKETED = r"\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*"
+
+
 def split_unit(name: str) -> tuple[str, str | None]:
     """Split a column's name from the unit in brackets behind or in front of it.
 
     `actual_q_0 [rad]` is ("actual_q_0", "rad"); digits in brackets are an index and stay.
     """
-    first = re.fullmatch(r"\s*[\[({]\s*([^\[\](){}]+?)\s*[\])}]\s*([^\[\](){}]+?)\s*", name)
-    if first is not None:
-        return first[2], first[1]
-    match = re.fullmatch(r"(.*?)\s*[\[({]\s*([^\[\](){}]*?)\s*[\])}]\s*", name)
-    if match is None or not match[1] or match[2].isdigit():
+    if (before := re.fullmatch(_BRACKETED + r"([^\[\](){}]+?)\s*", name)) and before[1]:
+        return before[2], before[1]
+    behind = re.fullmatch("(.*?)" + _BRACKETED, name)
+    if behind is None or not behind[1] or behind[2].isdigit():
         return name.strip(), None
-    return match[1], match[2] or None
+    return behind[1], behind[2] or None
 
 
 def time_factor(unit: str) -> float | None:
@@ -136,8 +134,8 @@ def unit_factor(field: Field, unit: str) -> float | None:
         seconds = time_factor(unit)
         return None if seconds is None else 1e3 * seconds
     plain = re.sub(r"[\s*\u00b7]", "", unit.lower())
-    if plain not in _UNITS and plain.endswith("s-2"):
-        plain = plain[:-3].rstrip("/") + "/s^2"
+    if plain not in _UNITS:
+        plain = re.sub("/?s-2$", "/s^2", plain)
     kind, factor = _UNITS.get(plain, ("", 0.0))
     return factor if kind in accepted else None
 
@@ -149,20 +147,23 @@ _TIME_NAMES = (TIME, "time", "t", "time_stamp", "datetime", "date_time", "second
 """Names of a time column, in order of preference."""
 
 
-@dataclass(frozen=True)
-class CsvHeader:
+SKIPPED = "-"
+"""Name of a column that is left out on purpose."""
+_SHOWN = 50
+"""Most columns that a remark lists."""
+
+
+class CsvHeader(NamedTuple):
     """The columns of a file: names of all, columns of each complete field, and factors to SI units.
 
     `time_factor` is that of the stated unit, None without one; `remarks` has a line for each name
-    that was interpreted; `incomplete` fields lack elements.
+    that was interpreted or ignored.
     """
 
     names: tuple[str, ...]
     places: Mapping[str, tuple[int, ...]]
     factors: Mapping[int, float]
     time_factor: float | None
-    unknown: tuple[str, ...]
-    incomplete: tuple[str, ...]
     remarks: tuple[str, ...]
 
 
@@ -179,6 +180,11 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
     """
     stems = [split_unit(name) for name in names]
     time, seconds = _time_column(stems)
+    if time is None:
+        shown = ", ".join([name[:30] for name in names[:4]]) + (" ..." if len(names) > 4 else "")
+        problem = f"column is missing from the first line (it has {shown})"
+        remedy = "record with a header of RTDE field names, or name the columns with --columns"
+        raise RecordingError(path, problem, remedy, field=TIME)
     found: dict[str, dict[int, int]] = {}
     units: dict[int, str] = {}
     unknown: list[str] = []
@@ -187,7 +193,7 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
         if element is None and unit is None:
             element, unit = _with_unit(stem, joints)
         if element is None:
-            unknown.append(names[column])
+            unknown += [names[column] or "(empty)"] if names[column] != SKIPPED else []
             continue
         if unit is not None and column != time:
             units[column] = unit
@@ -195,48 +201,52 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
         if index in found.setdefault(name, {}):
             raise RecordingError(path, "appears twice", "name each column once", field=stem)
         found[name][index] = column
-    if time is None:
-        shown = ", ".join([name[:30] for name in names[:4]]) + (" ..." if len(names) > 4 else "")
-        raise RecordingError(
-            path,
-            f"column is missing from the first line (it has {shown})",
-            "record with a header of RTDE field names, or name the columns with --columns",
-            field=TIME,
-        )
     own = names[time].strip().lower() == TIME
     remarks = [] if own else [f"column '{names[time]}' is used as time"]
     incomplete: list[str] = []
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
     for name in [name for name in FIELDS if name in found]:
-        field, by_index = FIELDS[name], found[name]
-        size = len(column_names(field, joints))
-        first = 1 if set(by_index) == set(range(1, size + 1)) else 0
+        size = len(column_names(FIELDS[name], joints))
+        first = 1 if found[name].keys() == {*range(1, size + 1)} else 0
         if first:
             remarks.append(f"{name} counts from 1; column {name}_1 is the first")
-        if not by_index.keys() >= set(range(first, first + size)):
+        if not found[name].keys() >= {*range(first, first + size)}:
             incomplete.append(name)
             continue
-        places[name] = tuple(by_index[index] for index in range(first, first + size))
-        stated = [column for column in places[name] if column in units]
-        converted = []
-        for column in stated:
-            factor = unit_factor(field, units[column])
-            if factor is None:
-                problem = f"is in {units[column]}, which cannot be converted to {field.unit}"
-                remedy = "convert it, or skip the column with --columns"
-                raise RecordingError(path, problem, remedy, field=name)
-            if factor != 1.0:
-                factors[column] = factor
-                converted.append(units[column])
-        if converted and len(stated) < size:
-            problem = f"{converted[0]} is stated for {len(stated)} of {size} columns"
-            raise RecordingError(path, problem, "state the unit of each", field=name)
-        if converted:
-            remarks.append(f"{name} converted from {converted[0]} to {field.unit}")
-    return CsvHeader(
-        tuple(names), places, factors, seconds, tuple(unknown), tuple(incomplete), tuple(remarks)
-    )
+        places[name] = tuple(found[name][index] for index in range(first, first + size))
+        of_columns = _factors(path, FIELDS[name], places[name], units)
+        factors.update(of_columns)
+        if of_columns:
+            unit = units[next(iter(of_columns))]
+            remarks.append(f"{name} converted from {unit} to {FIELDS[name].unit}")
+    if unknown:
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        remarks.append(f"ignored columns: {', '.join(unknown[:_SHOWN])}{more}")
+    if incomplete:
+        remarks.append(f"ignored fields that lack elements: {', '.join(incomplete)}")
+    return CsvHeader(tuple(names), places, factors, seconds, tuple(remarks))
+
+
+def _factors(
+    path: Path, field: Field, columns: Sequence[int], units: Mapping[int, str]
+) -> dict[int, float]:
+    """Factors of the columns of a field whose stated units are not SI."""
+    stated = [column for column in columns if column in units]
+    factors: dict[int, float] = {}
+    for column in stated:
+        factor = unit_factor(field, units[column])
+        if factor is None:
+            problem = f"is in {units[column]}, which cannot be converted to {field.unit}"
+            remedy = "convert it, or skip the column with --columns"
+            raise RecordingError(path, problem, remedy, field=field.name)
+        if factor != 1.0:
+            factors[column] = factor
+    if factors and len(stated) < len(columns):
+        unit = units[next(iter(factors))]
+        problem = f"{unit} is stated for {len(stated)} of {len(columns)} columns"
+        raise RecordingError(path, problem, "state the unit of each", field=field.name)
+    return factors
 
 
 def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHeader:
@@ -248,34 +258,26 @@ def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHead
     Raises:
         RecordingError: an unknown name, or another number of columns than the file has.
     """
-    names: list[str] = []
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        names.extend(_expanded(path, entry, joints))
+    entries = filter(None, (part.strip() for part in text.split(",")))
+    names = [name for entry in entries for name in _expanded(path, entry, joints)]
     if len(names) != count:
-        raise RecordingError(
-            path,
-            f"has {count} columns, and --columns names {len(names)}",
-            "name every column; '-' skips one, '-[3]' three",
-        )
-    header = parse_header(path, names, joints)
-    return replace(header, unknown=tuple(name for name in header.unknown if name != "-"))
+        problem = f"has {count} columns, and --columns names {len(names)}"
+        raise RecordingError(path, problem, "name every column; '-' skips one, '-[3]' three")
+    return parse_header(path, names, joints)
 
 
 def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     """Names of single columns that an entry of `--columns` stands for."""
     skip = re.fullmatch(r"-(?:\[(\d{1,4})\])?", entry)
     if skip is not None:
-        return ["-"] * int(skip[1] or 1)
+        return [SKIPPED] * int(skip[1] or 1)
     stem, unit = split_unit(entry)
     if stem.lower() in _TIME_NAMES:
         return [entry]
     known = {name.lower(): name for name in FIELDS}
-    several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))", stem)
-    size = first = last = None
-    name = known.get(stem.lower())
-    if name is None and several is not None:
-        base, size, first, last = several.groups()
-        name = known.get(base.lower())
+    several = re.fullmatch(r"(.+?)(?:\[(\d{1,4})\]|_(\d)\.\.(\d))?", stem)
+    base, size, first, last = (stem, None, None, None) if several is None else several.groups()
+    name = known.get(stem.lower()) or known.get(base.lower())
     if name is None:
         if _element(stem, joints) is None:
             near = difflib.get_close_matches(stem, list(FIELDS), 1, 0.6)
@@ -286,8 +288,8 @@ def _expanded(path: Path, entry: str, joints: int) -> list[str]:
     if size is not None and int(size) != len(columns):
         problem = f"has {len(columns)} values, not {size}"
         raise RecordingError(path, problem, "correct --columns", field=name)
-    if first is not None and last is not None:
-        columns = columns[int(first) : int(last) + 1]
+    if first is not None:
+        columns = columns[int(first) : int(last or 0) + 1]
     return [column if unit is None else f"{column} [{unit}]" for column in columns]
 
 
@@ -307,14 +309,12 @@ def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, f
 @cache
 def _spelled(joints: int) -> Mapping[str, tuple[str, int]]:
     """Field and index by the lower-case name of a column; indexes count from 0 or from 1."""
-    return {
-        column.lower(): (each.name, index)
-        for each in FIELDS.values()
-        for columns in [column_names(each, joints)]
-        for index, column in enumerate(
-            [*columns, *([f"{each.name}_{len(columns)}"] if len(columns) > 1 else [])]
-        )
-    }
+    spelled: dict[str, tuple[str, int]] = {}
+    for field in FIELDS.values():
+        columns = column_names(field, joints)
+        last = [f"{field.name}_{len(columns)}"] if len(columns) > 1 else []
+        spelled |= {name.lower(): (field.name, k) for k, name in enumerate([*columns, *last])}
+    return spelled
 
 
 def _element(stem: str, joints: int) -> tuple[str, int] | None:
@@ -336,46 +336,15 @@ def _with_unit(stem: str, joints: int) -> tuple[tuple[str, int] | None, str | No
     return None, None
 
 
-# Tables without a header line: their shape, and suggestions for their columns.
-
-_RISING_SHARE = 0.95
-
-
-def headerless(path: Path, dialect: Dialect, lines: Sequence[str], joints: int) -> RecordingError:
-    """The error for a file without a header: its shape, and how to name its columns."""
-    rows = [dialect.cells(line) for line in lines]
-    widths = [len(row) for row in rows]
-    width = max(set(widths), key=widths.count) if widths else 0
-    rows = [row for row in rows if len(row) == width]
-    dates = [i for i in range(width) if rows and date_match(rows[0][i])]
-    numbers = [[dialect.number(cell) for cell in row] for row in rows]
-    values = np.array(numbers, float).reshape(len(rows), width)
-    values[:, dates] = 0.0
-    clocks = dates or list(range(min(width, 1)))
-    if len(values) > 2:  # they rise in most rows and rarely fall
-        steps = np.diff(values, axis=0)
-        rising = ((steps >= 0).mean(axis=0) > _RISING_SHARE) & ((steps > 0).mean(axis=0) > 0.5)
-        clocks = [*dates, *np.flatnonzero(rising).tolist()]
-    finite = np.delete(values, clocks[:1], axis=1)[np.isfinite(values).all(axis=1)]
-    shape = "no column rises steadily, as time does"
-    if clocks:
-        kind = "holds dates" if clocks[0] in dates else "rises steadily, as time does"
-        shape = f"column {clocks[0] + 1} {kind}"
-    if finite.size:
-        shape += f", the others lie between {finite.min():.4g} and {finite.max():.4g}"
-    before = clocks[0] if clocks else 0
-    sets, left = divmod(width - before - bool(clocks), joints)
-    names = [f"-[{before}]"] * bool(before) + ["timestamp"] * bool(clocks)
-    names += [f"NAME[{joints}]"] * sets + [f"-[{left}]"] * bool(left)
-    remedy = f"name the columns, for example --columns {','.join(names)}"
-    sizes = {
-        name: sum(len(column_names(FIELDS[field], joints)) for field in layout.fields)
+def headerless(path: Path, width: int, joints: int) -> RecordingError:
+    """The error for a file without a header line, with the layouts of so many columns."""
+    sources = {
+        name: layout.source
         for name, layout in LAYOUTS.items()
+        if sum(len(column_names(FIELDS[each], joints)) for each in layout.fields) == width
     }
-    fitting = [name for name, size in sizes.items() if size == width]
-    if fitting and 0 in clocks:
-        sources = "; ".join(f"{name}: {LAYOUTS[name].source}" for name in fitting)
-        remedy = (
-            f"add --layout {' or '.join(fitting)} ({sources}), or name the columns with --columns"
-        )
-    return RecordingError(path, f"has no header line: {width} columns, {shape}", remedy)
+    remedy = "name the columns with --columns, such as timestamp,actual_q,-[6]"
+    if sources:
+        found = "; ".join(f"{name}: {source}" for name, source in sources.items())
+        remedy = f"add --layout {' or '.join(sources)} ({found}), or {remedy}"
+    return RecordingError(path, f"has no header line: {width} columns", remedy)

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import SeenSamples
@@ -32,6 +31,7 @@ from ur_energy_model.telemetry.csv.rows import (
     date_seconds,
     find_dialect,
     guessed_unit,
+    is_numbering,
     lines_of,
     row_order,
 )
@@ -58,8 +58,7 @@ _FACTOR = np.int64(0x1E3779B97F4A7C15)
 """Odd, with mixed bits."""
 
 
-@dataclass(frozen=True)
-class CsvOptions:
+class CsvOptions(NamedTuple):
     """How to read CSV recordings of arms with so many joints.
 
     `columns` names the columns in order, instead of a header line; `layout` is a known one;
@@ -69,39 +68,34 @@ class CsvOptions:
     joints: int = 6
     columns: str | None = None
     layout: str | None = None
-    limits: PlausibleRanges = field(default_factory=lambda: ANY_ARM)
+    limits: PlausibleRanges = ANY_ARM
 
 
 def read_csv(
     paths: Sequence[Path | str],
     robot: str | None,
     *,
-    options: CsvOptions | None = None,
-    note: Callable[[str], None] | None = None,
+    options: CsvOptions = CsvOptions(),  # noqa: B008  immutable
+    note: Callable[[str], None] = lambda text: None,
 ) -> Telemetry:
-    """Read recordings of one robot completely, one after the other.
-
-    Args:
-        paths: at least one file.
-        robot: description name for the recording's info.
-        options: how to read the files; None for the defaults.
-        note: called with each remark on missing fields, ignored columns and rows, one line each.
-
-    Returns:
-        Their samples with the fields that all files have, and a gap between files.
-
-    Raises:
-        RecordingError: an unusable file, with place and remedy.
-    """
-    options = CsvOptions() if options is None else options
+    """Read recordings of one robot completely, see `CsvReader`, with a gap between files."""
     return concatenate(list(CsvReader(paths, robot, options, note)))
 
 
 class CsvReader:
-    """CSV recordings of one robot, one after the other, in batches; arguments as in `read_csv`.
+    """CSV recordings of one robot, one after the other, in batches.
 
-    Attributes: provenance, the columns that all files have, the time covered so far without gaps
-    [s], and the number of rows left out because an earlier one has the same time and values.
+    Args:
+        paths: at least one file.
+        robot: description name for the recording's info.
+        options: how to read the files.
+        note: called with each remark on missing fields, ignored columns and rows, one line each.
+
+    Attributes:
+        info: provenance.
+        fields: that all files have.
+        duration: time covered so far without gaps [s].
+        repeated: rows left out because an earlier one has the same time and values.
 
     Raises:
         RecordingError: an unusable file, with place and remedy; some faults show only while
@@ -113,9 +107,8 @@ class CsvReader:
         paths: Sequence[Path | str],
         robot: str | None,
         options: CsvOptions,
-        note: Callable[[str], None] | None = None,
+        note: Callable[[str], None],
     ) -> None:
-        note = note if note is not None else (lambda text: None)
         self._files = [_CsvFile(Path(path), options, note) for path in paths]
         first = self._files[0]
         places = [file.header.places for file in self._files]
@@ -147,11 +140,8 @@ class CsvReader:
             before = self.repeated
             for columns in file.batches(self.fields):
                 # Time stands for the host's clock, a hash of all values for the controller's.
-                contents = np.zeros(len(columns[TIME]), np.int64)
-                for values in columns.values():
-                    for column in values.reshape(len(values), -1).T:
-                        bits = np.ascontiguousarray(column).view(np.int64)
-                        contents = contents * _FACTOR + bits
+                bits = np.column_stack([*columns.values()]).view(np.int64)
+                contents = (bits * np.cumprod(np.full(bits.shape[1], _FACTOR))).sum(axis=1)
                 order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
                 new = seen.are_new(contents.view(float), order)
                 if not new.all():
@@ -160,10 +150,10 @@ class CsvReader:
                 time = columns[TIME]
                 if not len(time):
                     continue
-                edges = np.array([*([] if last is None else [last]), *time])
+                before_it = [] if last is None else [last]
+                edges = np.concatenate([before_it, time])
                 found = find_gaps(edges, file.period, typical=file.typical_step)
-                shift = len(edges) - len(time)
-                gaps = tuple(replace(gap, index=gap.index - shift) for gap in found)
+                gaps = tuple(replace(gap, index=gap.index - len(before_it)) for gap in found)
                 if end is not None and last is None:
                     gaps = (Gap(0, end, float(time[0]), 0, NEXT_FILE), *gaps)
                 batch = Telemetry(time, columns, self.info, gaps)
@@ -172,11 +162,9 @@ class CsvReader:
                     self.duration += float(time[0]) - end
                 last = end = float(time[-1])
                 yield batch
-            if self.repeated > before:
-                self._note(
-                    f"{file.path}: {self.repeated - before} rows repeat time and all values "
-                    "of earlier ones; each is kept once"
-                )
+            if count := self.repeated - before:
+                text = f"{count} rows repeat time and all values of earlier ones"
+                self._note(f"{file.path}: {text}; each is kept once")
 
 
 def nominal_period(steps: Array) -> float | None:
@@ -206,20 +194,11 @@ class _RejectedRows:
     first: tuple[int, int | None, str] | None = None
     cut: int = 0
 
-    def reject(self, kind: str, lines: NDArray[np.int64], column: int | None, problem: str) -> None:
+    def reject(self, kind: str, lines: Sequence[int], column: int | None, problem: str) -> None:
         """Count rows by their lines [n]; column and problem are those of the first one."""
         self.counts[kind] += len(lines)
         if self.first is None or lines[0] < self.first[0]:
             self.first = int(lines[0]), column, problem
-
-
-class _Block(NamedTuple):
-    """Number of the first of some rows, lines, texts, and values [rows, k], NaN if no number."""
-
-    first: int
-    lines: NDArray[np.int64]
-    texts: Sequence[str]
-    values: Array
 
 
 _HEAD, _HEAD_CHARACTERS = 200, 4 << 20
@@ -228,16 +207,13 @@ _MAX_COLUMNS = 5000
 """Largest number of columns of a file; all that arms send is fewer than 600."""
 _MAX_NAME = 200
 """Longest name of a column in characters."""
-_NUMERIC_SHARE = 0.5
-_EMPTY_SHARE = 0.5
-_SHOWN = 50
-"""Most columns that a remark lists."""
 _BLOCK_ROWS = 4096
 _BLOCK_CHARACTERS = 4 << 20
 _PARSED_AT_ONCE = 8
 """Rows that are parsed cell by cell where one of them has a cell that is no number."""
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
+_COMMENTS = ("#", "%")
 _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
 
 
@@ -245,20 +221,12 @@ class _CsvFile:
     """A CSV recording, read twice: first its clock, then its samples."""
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
-        self.path, self._limits = path, options.limits
-        self._remark = note
+        self.path, self._limits, self._remark = path, options.limits, note
         self.header = self._open(options)
         for remark in self.header.remarks:
             self._note(remark)
         if self._dialect.decimal_comma:
             self._note("numbers are read with decimal commas")
-        if unknown := self.header.unknown:
-            names = ", ".join([name or "(empty)" for name in unknown[:_SHOWN]])
-            more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-            self._note(f"ignored columns: {names}{more}")
-        if self.header.incomplete:
-            self._note(f"ignored fields that lack elements: {', '.join(self.header.incomplete)}")
-        self._drop_empty()
         self._read_clock()
 
     def _note(self, text: str) -> None:
@@ -297,18 +265,18 @@ class _CsvFile:
             size += len(line)
             if size > _HEAD_CHARACTERS:
                 break
-        rows = [(number, line) for number, line in head if not _is_comment(line)]
+        rows = [(number, line) for number, line in head if not line.startswith(_COMMENTS)]
         self._dialect = dialect = find_dialect([line for _, line in rows[:20]])
-        first = rows[0][1] if rows else None
-        names_in_row = first is not None and self._is_header(first)
-        title = "" if first is None else first if names_in_row else None
-        if first is not None and not names_in_row:  # a comment above the rows may name the columns
-            width = len(dialect.columns(first))
-            comments = [line.lstrip("#% ") for _, line in head if _is_comment(line)]
-            fitting = [line for line in comments if len(dialect.columns(line)) == width > 1]
-            title = fitting[-1] if fitting and self._is_header(fitting[-1]) else None
-        if names_in_row or _numbered(dialect.cells(first or "")):
+        first = rows[0][1] if rows else ""
+        title: str | None = first
+        if first and dialect.names_columns(first):
             rows = rows[1:]
+        elif first:  # a comment above the rows may name the columns
+            width = len(dialect.columns(first))
+            comments = [line.lstrip("#% ") for _, line in head if line.startswith(_COMMENTS)]
+            fitting = [line for line in comments if len(dialect.columns(line)) == width > 1]
+            title = fitting[-1] if fitting and dialect.names_columns(fitting[-1]) else None
+            rows = rows[is_numbering(dialect.cells(first)) :]
         texts = [line for _, line in rows]
         header = self._columns(options, title, texts)
         self._start = rows[0][0] if rows else len(head) + 1
@@ -323,12 +291,6 @@ class _CsvFile:
         self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(texts[:20])
         return header
 
-    def _is_header(self, line: str) -> bool:
-        """Whether a first line names columns; in a row of data most cells are numbers or dates."""
-        cells = self._dialect.cells(line)
-        values = sum(self._dialect.number(x) is not None or bool(date_match(x)) for x in cells)
-        return not _numbered(cells) and (values < _NUMERIC_SHARE * len(cells) or values == 0)
-
     def _columns(self, options: CsvOptions, title: str | None, rows: Sequence[str]) -> CsvHeader:
         """The columns by the options, or else by the line that names them."""
         path, names, dialect = self.path, options.columns, self._dialect
@@ -342,55 +304,35 @@ class _CsvFile:
         titles = dialect.cells(title or "")
         width = max(len(titles), len(dialect.cells(rows[0])) if rows else 0)
         longest = max(map(len, titles), default=0)
-        if width > _MAX_COLUMNS:
-            problem = f"has {width} columns, more than any recording"
-            raise RecordingError(path, problem, "name a CSV recording")
+        problem = f"has {width} columns, more than any recording" if width > _MAX_COLUMNS else ""
         if longest > _MAX_NAME:
-            problem = f"has a column name of {longest} characters"
+            problem = problem or f"has a column name of {longest} characters"
+        if problem:
             raise RecordingError(path, problem, "name a CSV recording")
         if names is not None:
             count = len(dialect.columns(rows[0] if rows else title or ""))
             header = parse_columns(path, names, count, options.joints)
         elif title is None:
-            raise headerless(path, dialect, rows, options.joints)
+            raise headerless(path, width, options.joints)
         else:
             header = parse_header(path, dialect.columns(title), options.joints)
         if len(header.places) == 1 and len(header.names) > 1:
-            raise RecordingError(
-                path,
-                f"has no column with an RTDE field name (it has {', '.join(header.names[:6])} ...)",
-                "name the columns with --columns",
-                field="actual_q_0",
-            )
+            shown = ", ".join(header.names[:6])
+            problem = f"has no column with an RTDE field name (it has {shown} ...)"
+            remedy = "name the columns with --columns"
+            raise RecordingError(path, problem, remedy, field="actual_q_0")
         return header
-
-    def _drop_empty(self) -> None:
-        """Leave out fields that are empty in most of the first rows."""
-        places = self.header.places
-        fields = [name for name in places if name != TIME]
-        for block in self._blocks(fields, _RejectedRows()):
-            columns = self._split(block.values[:_HEAD], fields)
-            dropped = [
-                name
-                for name, values in columns.items()
-                if (~np.isfinite(values.reshape(len(values), -1)).all(axis=1)).mean() > _EMPTY_SHARE
-            ]
-            if dropped and len(dropped) < len(fields):
-                self._note(f"left out, mostly without values: {', '.join(dropped)}")
-                left = {name: place for name, place in places.items() if name not in dropped}
-                self.header = replace(self.header, places=left)
-            break
 
     def _read_clock(self) -> None:
         """Read the time of all rows: its unit, the order of the rows, and the sample period."""
         fields = [TIME, *(name for name in ("payload",) if name in self.header.places)]
         column, rejected = self.header.names[self.header.places[TIME][0]], _RejectedRows()
         times, payloads = [], np.zeros(0)
-        for block in self._blocks(fields, rejected):
-            times.append(block.values[:, 0])
-            others = block.values[:, 1:]
+        for rows, values in self._blocks(fields, rejected):
+            times.append(values[:, 0])
+            others = values[:, 1:]
             payloads = np.union1d(payloads, others[np.isfinite(others)])[:2]
-            self._reject_cells(block, ~np.isfinite(block.values[:, :1]), [TIME], rejected)
+            self._reject_cells(rows, ~np.isfinite(values[:, :1]), [TIME], rejected)
         if not rejected.rows:
             raise RecordingError(self.path, "holds no samples", "record again")
         self._check(rejected)
@@ -426,77 +368,82 @@ class _CsvFile:
 
     def _parts(self, fields: Sequence[str], rejected: _RejectedRows) -> Iterator[dict[str, Array]]:
         """Samples in the order of the file, without bad rows."""
-        factors = {self.header.places[TIME][0]: self._factor, **self.header.factors}
+        time = self.header.places[TIME][0]
+        factors = {time: self._factor, **self.header.factors}
         scale = np.array([factors.get(column, 1.0) for column in self._chosen(fields)])
-        for block in self._blocks(fields, rejected):
-            values = block.values * scale
-            keep = self._keep[block.first : block.first + len(values)]
+        done = 0
+        for rows, values in self._blocks(fields, rejected):
+            values *= scale
+            lines = np.array([number for number, _ in rows])
+            keep = self._keep[done : done + len(rows)]
+            done += len(rows)
             wrong = ~np.isfinite(values)
             good = ~wrong.any(axis=1)
-            self._reject_cells(block, wrong, fields, rejected)
-            far = good & ~keep
-            if far.any():
-                problem, column = "is far from the times around it", self.header.places[TIME][0]
-                rejected.reject("impossible times", block.lines[far], column, problem)
+            self._reject_cells(rows, wrong, fields, rejected)
+            if (good & ~keep).any():
+                far = lines[good & ~keep].tolist()
+                rejected.reject("impossible times", far, time, "is far from the times around it")
                 good &= keep
-            columns = self._split(values if good.all() else values[good], fields)
+            columns, at = dict[str, Array](), 0
+            for name in fields:
+                width = len(self.header.places[name])
+                columns[name] = values[good, at] if width == 1 else values[good, at : at + width]
+                at += width
             bad, first = impossible_rows(columns, self._limits)
             if first is not None:
                 column = self.header.places[first.field][first.index]
                 problem = f"has {first.value:.6g}, outside this arm's range"
-                rejected.reject("impossible values", block.lines[good][bad], column, problem)
+                rejected.reject("impossible values", lines[good][bad].tolist(), column, problem)
                 columns = {name: part[~bad] for name, part in columns.items()}
             yield columns
 
-    def _blocks(self, fields: Sequence[str], rejected: _RejectedRows) -> Iterator[_Block]:
-        """The columns of these fields, some thousand rows at once; a last row cut off is rejected.
+    def _blocks(
+        self, fields: Sequence[str], rejected: _RejectedRows
+    ) -> Iterator[tuple[list[tuple[int, str]], Array]]:
+        """Some thousand rows at once: numbers and texts of lines, and the columns of these fields.
+
+        The columns [rows, k] are NaN where a cell is no number.
+        """
+        rows: list[tuple[int, str]] = []
+        size, chosen = 0, self._chosen(fields)
+        for number, line in chain(self._rows(rejected), [(0, "")]):  # which ends the last block
+            if rows and (not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS):
+                yield rows, self._numbers([text for _, text in rows], chosen)
+                rows, size = [], 0
+            rows.append((number, line))
+            size += len(line)
+
+    def _rows(self, rejected: _RejectedRows) -> Iterator[tuple[int, str]]:
+        """Numbers and texts of the lines of rows; a last one that is cut off is rejected.
 
         A row with another number of columns is refused, because its values may belong to others.
         """
-        chosen, dialect, width = self._chosen(fields), self._dialect, self._width
-        rows: list[tuple[int, str]] = []
-        size = done = 0
-        cut: tuple[int, int] | None = None
-
-        def block() -> _Block:
-            lines, texts = zip(*rows, strict=True)
-            return _Block(done, np.array(lines), texts, self._numbers(texts, chosen))
-
+        dialect, width = self._dialect, self._width
+        other: tuple[int, int] | None = None
         for number, line in lines_of(self.path):
-            if number < self._start or _is_comment(line):
+            if number < self._start or line.startswith(_COMMENTS):
                 continue
-            if cut is not None:
+            if other is not None:
                 break
             rejected.rows += 1
             count = dialect.count(line)
             if self._open_ended:
                 count -= line.rstrip("\r\n ").endswith(dialect.delimiter or "")
-            if count != width:
-                cut = (number, count)
-                continue
-            rows.append((number, line))
-            size += len(line)
-            if len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS:
-                yield block()
-                done += len(rows)
-                rows, size = [], 0
+            if count == width:
+                yield number, line
+            else:
+                other = number, count
         else:
-            if rows:
-                yield block()
-            if cut is not None and cut[1] < width and done + len(rows):
-                problem = f"ends after {cut[1]} columns instead of {width}"
-                rejected.reject("a last line that is cut off", np.array(cut[:1]), None, problem)
-                rejected.cut += 1
-                cut = None
-        if cut is not None:
-            more = cut[1] > width
+            if other is not None and other[1] < width and rejected.rows > 1:
+                problem = f"ends after {other[1]} columns instead of {width}"
+                rejected.reject("a last line that is cut off", other[:1], None, problem)
+                rejected.cut, other = 1, None
+        if other is not None:
+            more = other[1] > width
+            problem = f"line {other[0]} {'has' if more else 'ends after'} {other[1]} columns"
             hint = "; decimal commas need another delimiter, such as ;"
-            verb = "has" if more else "ends after"
-            raise RecordingError(
-                self.path,
-                f"line {cut[0]} {verb} {cut[1]} columns instead of {width}",
-                f"correct that line{hint if more and dialect.delimiter == ',' else ''}",
-            )
+            remedy = f"correct that line{hint if more and dialect.delimiter == ',' else ''}"
+            raise RecordingError(self.path, f"{problem} instead of {width}", remedy)
 
     def _numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
         """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
@@ -525,27 +472,21 @@ class _CsvFile:
     def _chosen(self, fields: Sequence[str]) -> list[int]:
         return [column for name in fields for column in self.header.places[name]]
 
-    def _split(self, values: Array, fields: Sequence[str]) -> dict[str, Array]:
-        """Values [rows, chosen] by field."""
-        out, at = {}, 0
-        for name in fields:
-            width = len(self.header.places[name])
-            out[name] = values[:, at] if width == 1 else values[:, at : at + width]
-            at += width
-        return out
-
     def _reject_cells(
-        self, block: _Block, wrong: Mask, fields: Sequence[str], rejected: _RejectedRows
+        self,
+        rows: Sequence[tuple[int, str]],
+        wrong: Mask,
+        fields: Sequence[str],
+        rejected: _RejectedRows,
     ) -> None:
         """Reject rows with cells that are not finite numbers, wrong [rows, chosen]."""
-        rows = wrong.any(axis=1)
-        if rows.any():
-            row = int(np.argmax(rows))
-            column = self._chosen(fields)[int(np.argmax(wrong[row]))]
-            cell = self._dialect.cells(block.texts[row])[column][:40]
+        places = np.flatnonzero(wrong.any(axis=1)).tolist()
+        if places:
+            column = self._chosen(fields)[int(np.argmax(wrong[places[0]]))]
+            cell = self._dialect.cells(rows[places[0]][1])[column][:40]
             problem = f"has {cell!r}, which is not a finite number"
-            kind = "values that are not finite numbers"
-            rejected.reject(kind, block.lines[rows], column, problem)
+            lines = [rows[place][0] for place in places]
+            rejected.reject("values that are not finite numbers", lines, column, problem)
 
     def _check(self, rejected: _RejectedRows) -> None:
         """Refuse a file with too many malformed rows."""
@@ -567,15 +508,3 @@ class _CsvFile:
             remedy,
             field=None if column is None else self.header.names[column],
         )
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith(("#", "%"))
-
-
-def _numbered(cells: Sequence[str]) -> bool:
-    """Whether a first line numbers the columns (0, 1, 2, ...) because they have no names.
-
-    Two columns may be data.
-    """
-    return len(cells) > 2 and list(cells) == [str(i) for i in range(len(cells))]

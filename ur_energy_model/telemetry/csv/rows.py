@@ -8,11 +8,10 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -66,12 +65,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 # Columns and numbers of a line.
 
-_DECIMAL_POINT = re.compile(r'\s*"?[+-]?\d+\.\d+(e[+-]?\d+)?"?\s*', re.IGNORECASE)
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
-
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How a file separates columns (None: white space), and whether it has decimal commas."""
 
     delimiter: str | None
@@ -103,6 +98,17 @@ class Dialect:
         except ValueError:
             return None
 
+    def names_columns(self, line: str) -> bool:
+        """Whether a first line names columns; in a row of data most cells are numbers or dates."""
+        cells = self.cells(line)
+        values = sum(self.number(cell) is not None or bool(date_match(cell)) for cell in cells)
+        return not is_numbering(cells) and (2 * values < len(cells) or values == 0)
+
+
+def is_numbering(cells: Sequence[str]) -> bool:
+    """Whether a first line numbers columns without names: 0, 1, 2, ...; two may be data."""
+    return len(cells) > 2 and [*cells] == [str(i) for i in range(len(cells))]
+
 
 def find_dialect(lines: Sequence[str]) -> Dialect:
     """How a file separates columns and writes decimals, from its first lines.
@@ -121,13 +127,16 @@ def find_dialect(lines: Sequence[str]) -> Dialect:
 
 def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
     """Whether some line has numbers such as 1,5 and none with a decimal point."""
-    rows = [line.split(delimiter) for line in lines]
-    return any(
-        any(_DECIMAL_COMMA.fullmatch(cell.strip('" ')) for cell in cells)
-        and not any(map(_DECIMAL_POINT.fullmatch, cells))
+    rows = (line.split(delimiter) for line in lines)
+    marks = (
+        {found[1] for cell in cells if (found := _DECIMAL.fullmatch(cell.strip('" \t\r\n')))}
         for cells in rows
         if delimiter is not None or len(cells) > 1
     )
+    return {","} in marks
+
+
+_DECIMAL = re.compile(r"[+-]?\d+([.,])\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 # The time column: ISO 8601 dates, and the unit of numbers.
