@@ -26,7 +26,7 @@ pytest.importorskip("distributed")
 BAGS = [Path(name) for name in ("a", "bb", "bad", "cccc", "ddddd")]
 
 
-def test_a_cluster_until_its_end(tmp_path: Path) -> None:
+def test_a_cluster_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results are those of one process; workers die, one after the other, then the scheduler."""
     bags = [tmp_path / "bags" / name for name in ("slow", "b", "c")]
     both = [tmp_path / "both" / name for name in ("a", "b")]
@@ -56,10 +56,10 @@ def test_a_cluster_until_its_end(tmp_path: Path) -> None:
 
         for worker in started.workers:
             worker.kill()
-        each._patience = 0.1
+        monkeypatch.setattr(clusters, "PATIENCE", 0.1)
         with pytest.raises(ClusterError, match=r"has had no worker .* dask worker tcp://"):
             list(each(works.size, BAGS))
-        each._patience = works.PATIENCE
+        monkeypatch.undo()
         started.scheduler.kill()
         with pytest.raises(ClusterError, match="the scheduler does not answer any more"):
             list(each(works.size, BAGS))

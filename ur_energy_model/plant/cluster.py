@@ -45,9 +45,8 @@ def bag_work(
         ClusterError: no scheduler answers at the address.
     """
     if scheduler is not None and workers is not None:
-        raise InputError(
-            "--workers", "is for this machine, --scheduler for a cluster", "leave one out"
-        )
+        problem = "is for this machine, --scheduler for a cluster"
+        raise InputError("--workers", problem, "leave one out")
     count = min(_suggested(bags) if workers is None else workers, len(bags))
     if scheduler is None and count <= 1:
         yield in_this_process
@@ -79,15 +78,11 @@ def run_task(
     path, exists, version = origin
     host, problem = socket.gethostname(), None
     if version != __version__:
-        problem = (
-            f"the worker on {host} has version {__version__} of ur_energy_model, the command "
-            f"{version}; install the same on all machines"
-        )
+        problem = f"the worker on {host} has version {__version__} of ur_energy_model, the command "
+        problem += f"{version}; install the same on all machines"
     elif exists and not path.exists():
-        problem = (
-            f"is not on {host}, where a worker runs; put the bags where all workers find them "
-            "under the same path"
-        )
+        problem = f"is not on {host}, where a worker runs; put the bags where all workers find "
+        problem += "them under the same path"
     if problem is not None:
         return BagResult(bag, None, f"{path}: {problem}")
     result = result_of(work, path, given)
@@ -114,11 +109,14 @@ class DaskBags:
 
     Only so many bags are at the cluster as keep its workers busy: memory does not grow with the
     number of bags. The scheduler gives the bags of a worker that dies to other workers, and gives
-    up a bag with which several died.
+    up a bag with which several died. ClusterError: the scheduler does not answer any more, no
+    worker comes, or the workers lack this package.
     """
 
-    def __init__(self, client: Client, address: str, patience: float = PATIENCE) -> None:
-        self._client, self._address, self._patience = client, address, patience
+    def __init__(self, client: Client, address: str) -> None:
+        self._client, self._address = client, address
+        problem = "the scheduler does not answer any more"
+        self._lost = ClusterError(address, problem, "start it and repeat")
 
     def __call__(
         self,
@@ -127,12 +125,7 @@ class DaskBags:
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """See `BagExecutor`.
-
-        Raises:
-            ClusterError: the scheduler does not answer any more, no worker comes, or the workers
-                lack this package.
-        """
+        """See `BagExecutor`."""
         sent: deque[Future[Any]] = deque()
         last_seen = time.monotonic()
         try:
@@ -140,8 +133,7 @@ class DaskBags:
                 ahead = max(_LEAST_AHEAD, _AHEAD * self._threads())
                 for k in range(number + len(sent), min(number + ahead, len(bags))):
                     origin = (bags[k].absolute(), bags[k].exists(), __version__)
-                    own = () if given is None else (given[k],)
-                    task = (work, bags[k], own, origin)
+                    task = (work, bags[k], () if given is None else (given[k],), origin)
                     sent.append(self._client.submit(run_task, *task, pure=False))
                 # Not result(timeout=...): on a busy machine it fails in many ways besides that.
                 glance = time.monotonic() + _GLANCE
@@ -151,16 +143,13 @@ class DaskBags:
                         continue
                     threads, now = self._threads(), time.monotonic()
                     glance, last_seen = now + _GLANCE, now if threads else last_seen
-                    if now - last_seen > self._patience:
-                        raise ClusterError(
-                            self._address,
-                            f"has had no worker for {self._patience:.0f} s",
-                            f"start workers with: dask worker {self._address}",
-                        )
+                    if now - last_seen > PATIENCE:
+                        problem = f"has had no worker for {PATIENCE:.0f} s"
+                        remedy = f"start workers with: dask worker {self._address}"
+                        raise ClusterError(self._address, problem, remedy)
                     if progress is not None:
                         done = number + sum(future.done() for future in sent)
-                        workers = "1 worker" if threads == 1 else f"{threads} workers"
-                        text = f"{done} of {len(bags)} bags, {workers}"
+                        text = f"{done} of {len(bags)} bags, {threads} worker{'s' * (threads > 1)}"
                         waits = f"{self._address}: waiting for a worker"
                         progress(done / len(bags), text if threads else waits)
                 yield self._result(bag, sent.popleft())
@@ -173,31 +162,25 @@ class DaskBags:
         if self._client.status == "running":
             with suppress(OSError):
                 return sum(self._client.nthreads().values())
-        raise self._lost()
+        raise self._lost
 
     def _result(self, bag: Path, future: Future[Any]) -> BagResult[Any]:
         """The result of a task that is done."""
         from distributed.scheduler import KilledWorker
 
         try:
-            result: BagResult[Any] = future.result()
-            return result
+            return future.result()  # type: ignore[no-any-return]
         except KilledWorker:
             problem = "every worker that tried it died, perhaps for lack of memory"
             return BagResult(bag, None, f"{bag}: {problem}")
         except (CancelledError, OSError):
-            raise self._lost() from None
+            raise self._lost from None
         except ModuleNotFoundError as error:
             raise ClusterError(
                 self._address,
                 f"its workers lack the Python package {error.name!r}",
                 "install ur_energy_model, of the version of this machine, where the workers run",
             ) from None
-
-    def _lost(self) -> ClusterError:
-        return ClusterError(
-            self._address, "the scheduler does not answer any more", "start it and repeat"
-        )
 
 
 # Dask clusters: worker processes of this machine, or one that runs already.

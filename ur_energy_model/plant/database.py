@@ -50,10 +50,7 @@ class Period:
     ) -> Period:
         """The period between two ISO 8601 dates or times that a user gives, in an IANA zone.
 
-        A date as `last` is in it. Dates, and times without offset, are in the zone.
-
-        Raises:
-            InputError: no date, no known zone, or an end that is not after the start.
+        A date as `last` is in it. InputError: no date, no known zone, or an end before the start.
         """
         where = time_zone(zone)
         start = None if first is None else instant(first, "--from", where)
@@ -73,25 +70,16 @@ class Period:
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """A time zone by its IANA name.
-
-    Raises:
-        InputError: there is no such zone.
-    """
+    """A time zone by its IANA name; InputError: there is no such zone."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise InputError(
-            "--time-zone", f"{name!r} is not known", "give a name such as Europe/Berlin or UTC"
-        ) from None
+        remedy = "give a name such as Europe/Berlin or UTC"
+        raise InputError("--time-zone", f"{name!r} is not known", remedy) from None
 
 
 def shift_starts(text: str) -> tuple[int, ...]:
-    """Begins of the shifts of a day, "06:00,14:00,22:00", in minutes since midnight, ascending.
-
-    Raises:
-        InputError: no such list.
-    """
+    """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending, or InputError."""
     found = [_CLOCK.fullmatch(part.strip()) for part in text.split(",")]
     minutes = sorted({60 * int(match[1]) + int(match[2]) for match in found if match})
     if len(minutes) != len(found):
@@ -102,8 +90,7 @@ def shift_starts(text: str) -> tuple[int, ...]:
 def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) -> datetime:
     """The time that a date or time names; of a date as an end, the midnight after it.
 
-    Raises:
-        InputError: no date; the message names the option.
+    InputError: no date; the message names the option.
     """
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
@@ -115,9 +102,8 @@ def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) 
         found.astimezone(timezone.utc)
         return found
     except (ValueError, OverflowError):
-        raise InputError(
-            option, f"{text!r} is no date before 9999", "give YYYY-MM-DD or YYYY-MM-DDTHH:MM"
-        ) from None
+        remedy = "give YYYY-MM-DD or YYYY-MM-DDTHH:MM"
+        raise InputError(option, f"{text!r} is no date before 9999", remedy) from None
 
 
 MEMORY_GB = 2.0
@@ -135,11 +121,8 @@ LOCKED = (
 )
 """A query that needs more than the memory ends with an error; it does not fill the disk."""
 _JOINT_SECONDS = ", ".join(
-    f"unnest({lists}) AS {name}"
-    for name, lists in (
-        (column.name, "joints" if column.name == "joint" else f"joint_{column.name}")
-        for column in TABLES["joint_seconds"]
-    )
+    f"unnest({'joints' if name == 'joint' else f'joint_{name}'}) AS {name}"
+    for name, *_ in TABLES["joint_seconds"]
     if name not in ("second", "source")
 )
 REGENERATION = """, coalesce(regeneration_energy,
@@ -189,19 +172,17 @@ class HistoryDatabase:
             first, last = self.period.days
             holdings = store.holdings(first, last, arms)
             self.warnings = holdings.warnings
-            for table in TABLES:
-                if table == "joint_seconds":  # for other readers; here it is a view of seconds
-                    continue
+            for table in TABLES.keys() - {"joint_seconds"}:  # here it is a view of seconds
                 rows, columns = store.rows(table, holdings), "*"
                 if table not in UNDIVIDED:
                     # The conditions also select files: those of other days and arms stay closed.
                     time, day = ds.field(TABLES[table][0].name), ds.field("day")
-                    if self.period.start is not None:
-                        start = pa.scalar(self.period.start, pa.timestamp("us", tz="UTC"))
-                        rows = rows.filter((day >= first) & (time >= start))
-                    if self.period.end is not None:
-                        end = pa.scalar(self.period.end, pa.timestamp("us", tz="UTC"))
-                        rows = rows.filter((day <= last) & (time < end))
+                    start, end = self.period.start, self.period.end
+                    instants = pa.timestamp("us", tz="UTC")
+                    if start is not None:
+                        rows = rows.filter((day >= first) & (time >= pa.scalar(start, instants)))
+                    if end is not None:
+                        rows = rows.filter((day <= last) & (time < pa.scalar(end, instants)))
                     if arms:
                         rows = rows.filter(ds.field("arm").isin(list(arms)))
                     more = REGENERATION if table == "seconds" else ""
@@ -236,8 +217,7 @@ class HistoryDatabase:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a small result by column name.
 
-        Raises:
-            SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
+        SqlError: it is not a single SELECT, fails, or needs more memory than it may have.
         """
         with self.stream(sql) as result:
             return [row for batch in result.batches for row in batch.to_pylist()]
@@ -260,28 +240,23 @@ class HistoryDatabase:
                 raise SqlError("is not UTF-8 text", "repair the query")
             kinds = [statement.type.name for statement in duckdb.extract_statements(sql)]
             if kinds not in (["SELECT"], ["EXPLAIN"]):
-                raise SqlError(
-                    "is not one SELECT statement", "the history can only be read: query with SELECT"
-                )
+                remedy = "the history can only be read: query with SELECT"
+                raise SqlError("is not one SELECT statement", remedy)
             found = self._connection.sql(sql)
             if found is None:
                 raise SqlError("has no result", "query with SELECT")
             reader = self._wait_for(lambda: found.to_arrow_reader(BATCH))
             names = unique(reader.schema.names)
             batches = iter(lambda: self._wait_for(lambda: next(reader, None)), None)
-            fields = [
-                field.with_name(name) for field, name in zip(reader.schema, names, strict=True)
-            ]
-            yield QueryResult(pa.schema(fields), (batch.rename_columns(names) for batch in batches))
+            schema = pa.schema(map(pa.Field.with_name, reader.schema, names))
+            yield QueryResult(schema, (batch.rename_columns(names) for batch in batches))
         except (duckdb.InterruptException, RuntimeError) as error:
             if "interrupted" not in str(error).lower():
                 raise
             raise KeyboardInterrupt from None
         except (duckdb.OutOfMemoryException, MemoryError):
-            raise SqlError(
-                f"needs more than {self._memory_gb:g} GB of memory",
-                "sum up in the query, or query fewer days or arms",
-            ) from None
+            problem = f"needs more than {self._memory_gb:g} GB of memory"
+            raise SqlError(problem, "sum up in the query, or query fewer days or arms") from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]
             raise SqlError(text.strip().rstrip("!."), "repair the query or the store") from None
@@ -325,11 +300,7 @@ def export_csv(
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
     `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and the store's warnings.
-
-    Raises:
-        StoreError: the store cannot be read.
-        SqlError: the same, while it is read.
-        OSError: the file cannot be written.
+    StoreError, SqlError: the store cannot be read; OSError: the file cannot be written.
     """
     time, count = TABLES[table][0].name, 0
     with HistoryDatabase(store, period, arms=arms) as database, new_file(path, "wb") as out:

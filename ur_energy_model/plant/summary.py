@@ -131,10 +131,8 @@ def summarise(
     """Sum up the energy of the database's period.
 
     Keys are arm, program, joint, and begins of hour, shift, day, week (Monday) and month; () for
-    the total alone. Shifts are begins in minutes since midnight, ascending.
-
-    Raises:
-        InputError: keys that do not go together, or a store that cannot be read.
+    the total alone. Shifts are begins in minutes since midnight, ascending. InputError: keys that
+    do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
     if {"program", "joint"} <= set(keys):
@@ -298,11 +296,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def read_fleet_days(database: HistoryDatabase) -> FleetDays:
-    """Sum up the database's period by its days and hours.
-
-    Raises:
-        SqlError: the store cannot be read.
-    """
+    """Sum up the database's period by its days and hours; SqlError: the store cannot be read."""
     arms, rows = database.rows(_ARMS), database.rows(_DAYS)
     days = [row["day"].toordinal() - _EPOCH for row in rows]
     first, count = min(days, default=0), max(days) - min(days) + 1 if days else 0
@@ -351,8 +345,7 @@ LEAST_SHARE = 0.05
 class Anomaly:
     """Consecutive days (since 1970) on which a quantity of an arm was unusual.
 
-    `usual` is the median over all days, `value` the one furthest from it, by that many standard
-    `deviations`; both in `unit`.
+    `usual` is the median over all days, `value` the furthest from it, by many standard deviations.
     """
 
     arm: str
