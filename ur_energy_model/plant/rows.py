@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycles import MOST_MARKS, Cycle, CycleCounter
+from ur_energy_model.energy.cycles import Cycle, CycleCounter
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.identification.filtered_motion import FilteredMotion
@@ -108,45 +106,36 @@ class CycleRows:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._counter = CycleCounter()
-        self._reading = MeterReading.zero(len(channels))
-        self._faults = np.zeros(2, dtype=int)
-        """Parts so far that another source covers, and parts without measured bus power."""
-        self._at_marks: deque[Array] = deque(maxlen=MOST_MARKS)
-        """These numbers at the marks."""
-        self._done: list[tuple[Cycle, bool]] = []
-        """With them, whether bus power was measured throughout."""
+        self._reading = MeterReading.zero(len(channels) + 2)
+        """Behind the channels, parts that another source covers, and without measured bus power."""
+        self._done: list[Cycle] = []
 
     def update(self, parts: PartTable) -> None:
         """Take parts that follow those of the last call."""
+        net = np.column_stack([parts.net, parts.covered, ~parts.bus_measured])
         begins = [k for k, mark in enumerate(parts.marks) if mark is not None]
         for rows in slices_between(begins, len(parts)):
             mark = parts.marks[rows.start]
             if mark is not None:
-                self._at_marks.append(self._faults.copy())
                 done = self._counter.mark(parts.begin[rows.start] / SECOND, self._reading, mark)
-                ends = [*mark.ends, 0][-1 - len(done) :]
-                for cycle, (begin, end) in zip(done, pairwise(ends), strict=True):
-                    covered, unmeasured = self._at_marks[-1 - end] - self._at_marks[-1 - begin]
-                    if not covered:
-                        self._done.append((cycle, not unmeasured))
-            net, times = parts.net[rows].sum(axis=0), (parts.accounted, parts.unaccounted)
-            spans = (float(time[rows].sum()) for time in times)
-            self._reading += MeterReading(net, net, *spans)  # rows need no positive parts
+                self._done += [cycle for cycle in done if not cycle.reading.net[-2]]
+            sums = net[rows].sum(axis=0)
+            spans = (float(time[rows].sum()) for time in (parts.accounted, parts.unaccounted))
+            self._reading += MeterReading(sums, sums, *spans)  # rows need no positive parts
             self._counter.observe(float(parts.peak[rows].max()))
-            self._faults += parts.covered[rows].sum(), (~parts.bus_measured[rows]).sum()
 
     def take(self, keys: SourceKeys) -> pa.Table:
         """Rows of the cycles that ended since the last call."""
-        done, self._done = self._done, []
-        channels, cycles = self._channels, [cycle for cycle, _ in done]
-        net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
+        cycles, self._done, channels = self._done, [], self._channels
+        net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels) + 2)
+        net, unmeasured = net[:, :-2], net[:, -1]
         values = [cycle.summary(channels) for cycle in cycles]
         names = ("duration", "peak_power", "motion_time", "motion_energy", "idle_time",
                  "idle_energy")  # fmt: skip
         std = channels.deviations_of_total(net)
         low, high = interval(net[:, channels.arm["total"]], std).T
         starts = [round(cycle.start * SECOND) for cycle in cycles]
-        bus = np.where([known for _, known in done], net[:, channels.arm["bus"]], np.nan)
+        bus = np.where(unmeasured == 0, net[:, channels.arm["bus"]], np.nan)
         columns = {
             "start": np.array(starts, dtype=np.int64),
             **vars(keys),
