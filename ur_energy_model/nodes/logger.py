@@ -263,8 +263,8 @@ class LoggerNode(ManagedNode):
             retention = Retention(
                 bytes=round(given.retention_gb * 1e9) or None, days=given.retention_days or None
             )
-            # Often enough for the budget, which deletes whole files.
-            split = FileSplit(split.seconds or retention.file_seconds, retention.file_bytes)
+            own = retention.file_split  # often enough for the budget, which deletes whole files
+            split = FileSplit(split.seconds or own.seconds, own.bytes)
         options = RecorderOptions(
             namespace=self.get_namespace().rstrip("/"),
             tf_prefix=given.tf_prefix,

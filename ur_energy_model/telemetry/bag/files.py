@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-
-import numpy as np
+from typing import NamedTuple
 
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import remove_abandoned, temporary_name
@@ -28,7 +28,6 @@ from ur_energy_model.telemetry.bag.metadata import (
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 DEFAULT_NAME = "{arm}_{date}_{time}"
-_KEYS = ("arm", "robot", "serial", "date", "time", "number")
 
 
 def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None = None) -> str:
@@ -44,33 +43,28 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
     Raises:
         InputError: the template has an unknown key, or makes no file name.
     """
-    local = time.localtime(now)
     values = {
         "arm": "_".join(filter(None, (info.robot, info.serial))) or "robot",
         "robot": info.robot or "robot",
         "serial": info.serial or "unknown",
-        "date": time.strftime("%Y%m%d", local),
-        "time": time.strftime("%H%M%S", local),
+        "date": time.strftime("%Y%m%d", time.localtime(now)),
+        "time": time.strftime("%H%M%S", time.localtime(now)),
     }
-    number = 0
-    while True:
+    for number in count():
         try:
             name = template.format(**values, number=number)
         except (KeyError, IndexError, ValueError, AttributeError) as error:
-            raise InputError(
-                template,
-                f"is not a bag name template ({error})",
-                "use " + ", ".join(f"{{{key}}}" for key in _KEYS),
-                field="name",
-            ) from None
+            problem = f"is not a bag name template ({error})"
+            remedy = "use " + ", ".join(f"{{{key}}}" for key in (*values, "number"))
+            raise InputError(template, problem, remedy, field="name") from None
         name = re.sub(r"[^\w.+-]", "_", name)
         if name.strip(".") == "":
             raise InputError(template, "makes an empty bag name", "add a word", field="name")
         if number and "{number" not in template:
             name = f"{name}_{number}"
         if not (folder / name).exists():
-            return name
-        number += 1
+            break
+    return name
 
 
 @contextmanager
@@ -126,35 +120,35 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     if not path.is_dir():
         problem = "is neither a folder nor a regular file" if path.exists() else "no such bag"
         raise RecordingError(path, problem, "check the path")
-    if not (path / FILE_NAME).exists():
+    metadata = None
+    if (path / FILE_NAME).exists():
+        metadata = read_metadata(path)
+        files = [path / entry.name for entry in metadata.files]
+    else:
         files = sorted(path.glob("*.mcap"), key=file_number)
         if not files:
-            raise RecordingError(
-                path,
-                "is not a bag: it has neither metadata.yaml nor .mcap files",
-                "name the directory that ur_energy record or import made",
-            )
-        return in_order_of_time(files), None
-    metadata = read_metadata(path)
-    files = [path / entry.name for entry in metadata.files]
+            problem = f"is not a bag: it has neither {FILE_NAME} nor .mcap files"
+            remedy = "name the directory that ur_energy record or import made"
+            raise RecordingError(path, problem, remedy)
     for file in files:
         if not file.is_file():
             raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
-    return files if metadata.storage != "mcap" else in_order_of_time(files), metadata
+    mcap = metadata is None or metadata.storage == "mcap"
+    return in_order_of_time(files) if mcap else files, metadata
 
 
-def in_order_of_time(files: Sequence[Path]) -> list[Path]:
+def in_order_of_time(files: list[Path]) -> list[Path]:
     """MCAP files of a bag in order of their first samples; files may be renamed into each other.
 
     Files without readable samples stay behind the one before.
     """
-    starts, start = [], 0
+    starts, start = dict[Path, int](), 0
     for file in files if len(files) > 1 else ():
         with suppress(RecordingError):
             first = next(McapReader(file).blocks(TELEMETRY_TOPIC), None)
             start = start if first is None else int(first.time[0])
-        starts.append(start)
-    return [files[i] for i in np.argsort(starts, kind="stable")] if starts else list(files)
+        starts[file] = start
+    return sorted(files, key=lambda file: starts.get(file, 0))
 
 
 def file_number(path: Path) -> tuple[int, str]:
@@ -166,23 +160,16 @@ def file_number(path: Path) -> tuple[int, str]:
 # FileSplit: when a bag continues in a new storage file.
 
 
-@dataclass(frozen=True)
-class FileSplit:
-    """Largest extent of a storage file; None sets no limit.
-
-    Attributes:
-        seconds: between its first and last log time [s].
-        bytes: of the file.
-    """
+class FileSplit(NamedTuple):
+    """Largest extent of a storage file: time between its log times [s], bytes; None: no limit."""
 
     seconds: float | None = None
     bytes: int | None = None
 
     def is_due(self, age: int, size: int) -> bool:
         """Whether a file of this age [ns] and size [bytes] has reached a limit."""
-        return (self.seconds is not None and age >= round(self.seconds * 1e9)) or (
-            self.bytes is not None and size >= self.bytes
-        )
+        old = self.seconds is not None and age >= round(self.seconds * 1e9)
+        return old or (self.bytes is not None and size >= self.bytes)
 
 
 # Retention: the budget for the bags of a folder, kept by deleting whole storage files.
@@ -196,13 +183,18 @@ LONGEST_FILE = 3600.0
 """Longest duration of a file under a budget [s]."""
 
 
-@dataclass(frozen=True)
-class Retention:
+class StoredFile(NamedTuple):
+    """A storage file: path in its bag, size, and time of the last change [s since the epoch]."""
+
+    path: Path
+    bytes: int
+    modified: float
+
+
+class Retention(NamedTuple):
     """Budget for the bags that are recorded into a folder; None sets no limit.
 
-    Attributes:
-        bytes: of all storage files together.
-        days: greatest age of a file, from its end.
+    `bytes` are those of all storage files; `days` is the greatest age of a file, from its end.
     """
 
     bytes: int | None = None
@@ -220,23 +212,11 @@ class Retention:
         return " and ".join(each for each in (size, days) if each is not None)
 
     @property
-    def file_seconds(self) -> float:
-        """Duration after which a file should end, so that whole files can go [s]."""
-        return LONGEST_FILE if self.days is None else min(LONGEST_FILE, self.days * DAY / PARTS)
-
-    @property
-    def file_bytes(self) -> int | None:
-        """Size at which a file should end, None without a limit."""
-        return None if self.bytes is None else max(self.bytes // PARTS, 1)
-
-
-@dataclass(frozen=True)
-class StoredFile:
-    """A storage file: path in its bag, size, and time of the last change [s since the epoch]."""
-
-    path: Path
-    bytes: int
-    modified: float
+    def file_split(self) -> FileSplit:
+        """When a file should end, so that whole files can go."""
+        seconds = LONGEST_FILE if self.days is None else self.days * DAY / PARTS
+        size = None if self.bytes is None else max(self.bytes // PARTS, 1)
+        return FileSplit(min(LONGEST_FILE, seconds), size)
 
 
 def stored_files(folder: Path, own: dict[Path, bool]) -> list[StoredFile]:

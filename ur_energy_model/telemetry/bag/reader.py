@@ -484,30 +484,25 @@ class _BagReader:
         first, stop = self._returned, self._returned + len(clock)
         before = [] if math.isnan(self._last_time) else [self._last_time]
         edges = np.concatenate([before, clock])
-        if not self._has_own_gaps:  # another writer's: gaps are found from the clock
-            return _shifted(find_gaps(edges, period), -len(before))
-        own = [gap for gap in self._gaps if first <= gap.index < stop + last]
-        gaps = _shifted(own, -first)
+        gaps = [gap for gap in self._gaps if first <= gap.index < stop + last]
+        gaps = [replace(gap, index=gap.index - first) for gap in gaps]
         self._gaps = [gap for gap in self._gaps if gap.index >= stop]
         if self._repeated:  # which shift the numbers of samples
             ends, starts = np.append(clock, np.nan), np.append(self._last_time, clock)
             gaps = [g for g in gaps if g.start == starts[g.index] or g.end == ends[g.index]]
-        known = {gap.index for gap in gaps}
-        for start in self._file_starts:
-            place = start - first + len(before)
-            if first <= start < stop and start - first not in known:
-                jump = find_gaps(edges[place - 1 : place + 1], period)
-                gaps += [replace(gap, index=start - first, cause=MISSING_FILE) for gap in jump]
+        # The clock shows the gaps of other writers, between files, and between samples in disorder.
+        files = {start - first for start in self._file_starts if first <= start < stop}
         self._file_starts = [start for start in self._file_starts if start >= stop]
-        if not self._seen.in_order:
+        anywhere = not self._has_own_gaps or not self._seen.in_order
+        if files or anywhere:
             known = {gap.index for gap in gaps}
-            found = _shifted(find_gaps(edges, period), -len(before))
-            gaps += [gap for gap in found if gap.index not in known]
+            for gap in find_gaps(edges, period):
+                index = gap.index - len(before)
+                if index in files and self._has_own_gaps:
+                    gap = replace(gap, cause=MISSING_FILE)
+                if index not in known and (anywhere or index in files):
+                    gaps.append(replace(gap, index=index))
         return sorted(gaps, key=lambda gap: gap.index)
-
-
-def _shifted(gaps: Iterable[Gap], shift: int) -> list[Gap]:
-    return [replace(gap, index=gap.index + shift) for gap in gaps]
 
 
 # BagSource: a recorded bag as a TelemetrySource.
@@ -541,8 +536,6 @@ class BagSource:
         self._path, self._chosen, self._batch_seconds = Path(path), fields, batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
-        self._due = 0.0
-        self._last: float | None = None
 
     def __enter__(self) -> Self:
         steps = np.diff(next(iterate_bag(self._path, (), _FIRST_SAMPLES)).time)
@@ -552,7 +545,7 @@ class BagSource:
         self._batches = iterate_bag(self._path, self._chosen, samples)
         self._next = next(self._batches)
         self.info, self.fields = self._next.info, tuple(self._next.columns)
-        self._due = time.monotonic()
+        self._due, self._last = time.monotonic(), float(self._next.time[0])
         return self
 
     @property
@@ -571,17 +564,16 @@ class BagSource:
             EOFError: the bag has ended or is closed.
             RecordingError: the bag is damaged.
         """
-        batch = self._next
-        if batch is None:
+        if (batch := self._next) is None:
             raise EOFError
         if self._real_time:
-            start = self._last if self._last is not None else float(batch.time[0])
-            due = self._due + min(max(float(batch.time[-1]) - start, 0.0), 1.0)
+            end = float(batch.time[-1])
+            due = self._due + min(max(end - self._last, 0.0), 1.0)
             wait = due - time.monotonic()
             time.sleep(max(min(wait, timeout), 0.0))
             if wait > timeout:
                 return None
-            self._due, self._last = due, float(batch.time[-1])
+            self._due, self._last = due, end
         self._next = next(self._batches, None)
         return batch
 

@@ -8,7 +8,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +55,6 @@ from ur_energy_model.telemetry.samples import (
     RecordingInfo,
     Telemetry,
     concatenate,
-    equal_runs,
 )
 from ur_energy_model.typing import Self
 
@@ -120,8 +119,9 @@ class ExtraMessages:
         self.topics: dict[int, BagTopic] = {}
         self.dropped = 0
         self._numbers: dict[BagTopic, int] = {}
-        self._waiting: dict[BagTopic, list[Messages]] = {}
-        self._left: dict[BagTopic, list[Messages]] = {}
+        self._waiting: dict[tuple[int, int], list[Messages]] = {}
+        self._left: dict[tuple[int, int], list[Messages]] = {}
+        """By the numbers of channels and the sizes of messages."""
         self._bytes = 0
 
     def __bool__(self) -> bool:
@@ -129,15 +129,14 @@ class ExtraMessages:
 
     def append(self, messages: Messages) -> None:
         """Keep messages for the next chunk, unless too many wait."""
-        if self._bytes + messages.payload.nbytes > MOST_BYTES:
+        self._bytes += messages.payload.nbytes
+        if self._bytes > MOST_BYTES:
+            self._bytes -= messages.payload.nbytes
             self.dropped += len(messages.stamp)
             return
-        self._bytes += messages.payload.nbytes
-        self._waiting.setdefault(messages.topic, []).append(messages)
-        if messages.topic not in self._numbers:
-            number = len(TOPICS) + 1 + len(self.topics)
-            self._numbers[messages.topic] = number
-            self.topics[number] = messages.topic
+        number = self._numbers.setdefault(messages.topic, len(TOPICS) + 1 + len(self.topics))
+        self.topics[number] = messages.topic
+        self._waiting.setdefault((number, messages.payload.shape[1]), []).append(messages)
 
     def blocks(
         self, file: McapWriter, written: int, until: int | None = None
@@ -151,47 +150,41 @@ class ExtraMessages:
         Raises:
             OSError: the disk fails; the messages keep waiting.
         """
-        defined = {channel.id for channel in file.summary.channels}
         blocks, self._left = [], {}
-        for topic, parts in self._waiting.items():
+        for (number, size), parts in self._waiting.items():
             stamps = np.concatenate([part.stamp for part in parts])
+            payload = np.concatenate([part.payload for part in parts])
             time = np.maximum.accumulate(np.maximum(stamps, written))
             count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
-            number, start = self._numbers[topic], 0
-            if count and number not in defined:
-                file.add_channel(*topic.definitions(number))
-            for run in equal_runs([part.payload.shape[1] for part in parts]):
-                payload = np.concatenate([part.payload for part in parts[run]])
-                stop = min(start + len(payload), max(count, start))
-                split = stop - start
-                if split:
-                    blocks.append(MessageBlock.of(number, time[start:stop], payload[:split]))
-                if split < len(payload):
-                    rest = Messages(topic, stamps[stop : start + len(payload)], payload[split:])
-                    self._left.setdefault(topic, []).append(rest)
-                start += len(payload)
+            if count and number not in file.summary.counts:
+                file.add_channel(*self.topics[number].definitions(number))
+            blocks.append(MessageBlock.of(number, time[:count], payload[:count]))
+            if count < len(time):
+                rest = Messages(self.topics[number], stamps[count:], payload[count:])
+                self._left[number, size] = [rest]
         return blocks
 
     def confirm(self) -> None:
         """The blocks made last were written."""
         self._waiting, self._left = self._left, {}
-        self._bytes = sum(each.payload.nbytes for parts in self._waiting.values() for each in parts)
+        self._bytes = sum(rest.payload.nbytes for [rest] in self._waiting.values())
 
 
-@dataclass
-class _WrittenFile:
-    """One storage file, with the controller times of its first and last sample [s]."""
+class _BagFile(McapWriter):
+    """One storage file of a bag.
 
-    mcap: McapWriter
-    first_sample: int
-    """Number of the bag's samples in the files before it."""
-    first_time: float = math.nan
-    last_time: float = math.nan
+    Attributes:
+        first_sample: number of the bag's samples in the files before it.
+        first_time, last_time: controller times of its first and last sample [s].
+    """
+
+    first_sample = 0
+    first_time = last_time = math.nan
 
     @property
     def samples(self) -> int:
         """Number of samples written to it."""
-        return self.mcap.summary.counts.get(TELEMETRY, 0)
+        return self.summary.counts.get(TELEMETRY, 0)
 
 
 class BagWriter:
@@ -249,9 +242,9 @@ class BagWriter:
         self._listed = {n: topic for n, topic in self._topics.items() if n not in absent}
         self._last_log_time, self._last_slot = 0, -1
         """Of the messages written so far [ns], and the last period with messages for viewers."""
-        self._files: list[_WrittenFile] = []
+        self._files: list[_BagFile] = []
         """Those that can be read back, and are not released; the open one is among them."""
-        self._current: _WrittenFile | None = None
+        self._current: _BagFile | None = None
         self._opened = self._written = 0
         """Number of files, and of samples in them."""
         self._stamp_rule = StampRule()
@@ -276,7 +269,7 @@ class BagWriter:
     @property
     def size(self) -> int:
         """Bytes of the files that can be read back."""
-        return sum(file.mcap.size for file in self._files)
+        return sum(file.size for file in self._files)
 
     @property
     def readable_samples(self) -> int:
@@ -348,9 +341,9 @@ class BagWriter:
         Returns:
             Whether the file no longer belongs to the bag; False for the one being written.
         """
-        if self._current is not None and self._current.mcap.path == path:
+        if self._current is not None and self._current.path == path:
             return False
-        released = [file for file in self._files if file.mcap.path == path]
+        released = [file for file in self._files if file.path == path]
         self._files = [file for file in self._files if file not in released]
         self.released_samples += sum(file.samples for file in released)
         self.write_metadata()
@@ -363,7 +356,7 @@ class BagWriter:
             OSError: it was deleted or overwritten, or its mount disappeared.
         """
         if self._current is not None:
-            self._current.mcap.check()
+            self._current.check()
 
     def end_with(self, gap: Gap) -> None:
         """Note samples that are missing after the last one; the bag is about to be closed."""
@@ -380,12 +373,12 @@ class BagWriter:
         """Close the file without writing."""
         file, self._current = self._current, None
         if file is not None:
-            file.mcap.abandon()
+            file.abandon()
 
     def write_metadata(self) -> None:
         """Update metadata.yaml; files that can no longer be read back are left out."""
         self._verify()
-        files = [file.mcap for file in self._files]
+        files = self._files
         entries = [FileEntry.of_summary(file.path.name, file.summary) for file in files]
         counts = sum((Counter(file.summary.counts) for file in files), Counter[int]())
         topics = {**self._listed, **self._extra.topics}
@@ -402,31 +395,32 @@ class BagWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> _WrittenFile:
+    def _open(self) -> _BagFile:
         """The open file; a new one if there is none."""
         if self._current is not None:
             return self._current
         path = self.path / f"{self._name}_{self._opened}.mcap"
-        mcap = McapWriter(path, durable=self._durable)
+        file = _BagFile(path, durable=self._durable)
         try:
-            mcap.add_metadata(RECORD_NAME, self._custom())
+            file.add_metadata(RECORD_NAME, self._custom())
             for number, topic in self._topics.items():
-                mcap.add_channel(*topic.definitions(number))
+                file.add_channel(*topic.definitions(number))
         except OSError:
-            mcap.abandon()
+            file.abandon()
             with suppress(OSError):
                 path.unlink()
             raise
-        self._current = _WrittenFile(mcap, self._written)
-        self._files.append(self._current)
+        file.first_sample = self._written
+        self._current = file
+        self._files.append(file)
         self._opened += 1
-        return self._current
+        return file
 
     def _close(self) -> None:
         """Complete the open file, if there is one; without its summary it is readable too."""
         file, self._current = self._current, None
         if file is not None:
-            file.mcap.close()
+            file.close()
 
     def _custom(self) -> dict[str, str]:
         host_clock = self._stamp_rule.host_clock is not False
@@ -444,7 +438,7 @@ class BagWriter:
 
     def _verify(self) -> None:
         """Leave out the files that can no longer be read back: their samples are a gap."""
-        lost = [file for file in self._files if not file.mcap.is_intact()]
+        lost = [file for file in self._files if not file.is_intact()]
         self._files = [file for file in self._files if file not in lost]
         missing = sum(file.samples for file in lost)
         if not missing:
@@ -452,7 +446,7 @@ class BagWriter:
         self.unreadable_samples += missing
         start = min(file.first_time for file in lost if file.samples)
         end = max(file.last_time for file in lost if file.samples)
-        names = ", ".join(file.mcap.path.name for file in lost[:3])
+        names = ", ".join(file.path.name for file in lost[:3])
         cause = f"{names} can no longer be read: deleted, moved or changed by another program"
         self._add_gap(Gap(self._written, start, end, missing, cause))
         text = f"{missing} samples: {cause}"
@@ -488,17 +482,17 @@ class BagWriter:
             return
         if self._events:
             blocks = self._event_blocks(self._events)
-            self._open().mcap.write_chunk(blocks)
+            self._open().write_chunk(blocks)
             self._last_log_time = int(blocks[-1].time[-1])
             self._events.clear()
         if self._extra:
-            mcap = self._open().mcap
-            blocks = self._extra.blocks(mcap, self._last_log_time)
-            mcap.write_chunk(blocks)
+            file = self._open()
+            blocks = self._extra.blocks(file, self._last_log_time)
+            file.write_chunk(blocks)
             self._extra.confirm()
-            self._last_log_time = max(int(block.time[-1]) for block in blocks)
+            self._last_log_time = max(int(block.time[-1]) for block in blocks if len(block.records))
 
-    def _write_chunk(self, part: Telemetry) -> McapWriter:
+    def _write_chunk(self, part: Telemetry) -> _BagFile:
         """Write samples with what belongs to them; the state advances once the chunk is written."""
         file = self._open()
         self._write_notes(file, self._written + len(part))
@@ -515,15 +509,15 @@ class BagWriter:
             values = np.hstack([np.empty((len(chosen), 0)), *rows])
             payload = template.encode(stamp[chosen], values)
             blocks.append(MessageBlock.of(number, time[chosen], payload))
-        blocks += self._extra.blocks(file.mcap, self._last_log_time, int(time[-1]))
-        file.mcap.write_chunk(blocks)
+        blocks += self._extra.blocks(file, self._last_log_time, int(time[-1]))
+        file.write_chunk(blocks)
         self._last_log_time, self._last_slot = int(time[-1]), int(slots[-1])
         self._extra.confirm()
         self._events = [event for event in self._events if event not in events]
         file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
         file.last_time = float(part.time[-1])
         self._written += len(part)
-        return file.mcap
+        return file
 
     def _event_blocks(self, events: Sequence[Event]) -> list[MessageBlock]:
         """Messages of events; a late event gets the time at which it is written."""
@@ -532,12 +526,12 @@ class BagWriter:
         payloads = (np.frombuffer(encode_event(event), np.uint8)[None] for event in events)
         return [MessageBlock.of(EVENTS, times[i : i + 1], each) for i, each in enumerate(payloads)]
 
-    def _write_notes(self, file: _WrittenFile, stop: int) -> None:
+    def _write_notes(self, file: _BagFile, stop: int) -> None:
         """Write the gaps and programs in front of the samples before `stop`."""
         while self._notes and self._notes[0][0] < stop:
             index, note = self._notes[0]
             # Relative to the file: the loss of a file must not shift the notes of the others.
-            file.mcap.add_metadata(*custom_of_note(index - file.first_sample, note))
+            file.add_metadata(*custom_of_note(index - file.first_sample, note))
             self._notes.pop(0)
 
 
