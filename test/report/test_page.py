@@ -51,7 +51,7 @@ def chart(label: str = "model", *, samples: int = 100, lines: int = 1) -> LineCh
 
 
 def page(text: str) -> str:
-    table = Table("t", text, (text, "b"), ((text, 1.0), (text, None)), text)
+    table = Table(text, (text, "b"), ((text, 1.0), (text, None)), text)
     section = Section("s", text, text, (Item(chart(text), 0), Item(table)))
     verdict = ModelVerdict("good", text, (Statement("good", text),))
     return render(

@@ -17,7 +17,6 @@ const {
 
 const [url, userName, password] = process.argv.slice(2);
 const MACHINERY = "http://opcfoundation.org/UA/Machinery/";
-const IA = "http://opcfoundation.org/UA/IA/";
 const OWN = "urn:ur_energy_model:energy";
 const options = { endpointMustExist: false, connectionStrategy: { maxRetry: 3 } };
 
@@ -37,31 +36,23 @@ async function readAnonymously() {
   const out = {};
   await client.withSessionAsync(url, async (session) => {
     const spaces = await session.readNamespaceArray();
+    const own = `ns=${spaces.indexOf(OWN)};s=arm-1`;
     const machines = await children(session, `ns=${spaces.indexOf(MACHINERY)};i=1001`);
     out.machines = Object.keys(machines);
     let at = machines[out.machines[0]];
-    for (const step of ["Monitoring", "Consumption", "Electricity", "Main"]) {
+    for (const step of ["Monitoring", "Consumption", "Electricity", "Main", "DcEnergyTotalSumHp"]) {
       at = (await children(session, at.nodeId))[step];
     }
-    out.type = at.typeDefinition.value;
-    const values = await children(session, at.nodeId);
-    const energy = values.DcEnergyTotalSumHp;
-    out.energy = (await session.read({ nodeId: energy.nodeId })).value.value;
-    for (const [name, child] of Object.entries(await children(session, energy.nodeId))) {
-      const found = (await session.read({ nodeId: child.nodeId })).value.value;
-      if (name === "EngineeringUnits") out.unit = found.unitId;
-      if (name === "MeasurementID" || name === "AccuracyClass") out[name] = found;
-    }
+    out.energy = (await session.read({ nodeId: at.nodeId })).value.value;
     const subscription = ClientSubscription.create(session, {
       requestedPublishingInterval: 20,
       requestedLifetimeCount: 1000,
       requestedMaxKeepAliveCount: 10,
       publishingEnabled: true,
     });
-    const node = { nodeId: `ns=${spaces.indexOf(OWN)};s=arm-1/energy/total/energy` };
     const item = ClientMonitoredItem.create(
       subscription,
-      { ...node, attributeId: AttributeIds.Value },
+      { nodeId: `${own}/energy/total/energy`, attributeId: AttributeIds.Value },
       { samplingInterval: 10, queueSize: 100, discardOldest: true },
       TimestampsToReturn.Both,
     );
@@ -73,12 +64,9 @@ async function readAnonymously() {
       });
     });
     await subscription.terminate();
-    const denied = await session.call({
-      objectId: at.nodeId,
-      methodId: `ns=${spaces.indexOf(OWN)};s=arm-1/Main/ResetStatistics`,
-      inputArguments: [],
-    }).then((result) => result.statusCode.name, (error) => error.message);
-    out.denied = denied;
+    const method = { objectId: `${own}/Main`, methodId: `${own}/Main/ResetStatistics` };
+    const denied = session.call({ ...method, inputArguments: [] });
+    out.denied = await denied.then((result) => result.statusCode.name, (error) => error.message);
   });
   return out;
 }
@@ -89,30 +77,19 @@ async function callAsUser() {
     securityMode: MessageSecurityMode.SignAndEncrypt,
     securityPolicy: SecurityPolicy.Basic256Sha256,
   });
-  const out = {};
   await client.connect(url);
   const session = await client.createSession({ type: UserTokenType.UserName, userName, password });
-  const spaces = await session.readNamespaceArray();
-  const own = `ns=${spaces.indexOf(OWN)};s=arm-1`;
-  const reset = await session.call({
-    objectId: own,
-    methodId: `${own}/ResetEnergy`,
-    inputArguments: [{ dataType: "String", value: "node-opcua" }],
-  });
-  out.reset = reset.statusCode.name;
-  const interval = await session.call({
-    objectId: own,
-    methodId: `${own}/ReadInterval`,
-    inputArguments: [],
-  });
-  out.interval = interval.outputArguments.map((argument) => argument.value);
-  out.resetStatistics = Object.keys(await children(session, `${own}/Main`)).includes(
-    "ResetStatistics",
-  );
-  out.hasStatistics = spaces.includes(IA);
+  const own = `ns=${(await session.readNamespaceArray()).indexOf(OWN)};s=arm-1`;
+  const call = (name, inputArguments) =>
+    session.call({ objectId: own, methodId: `${own}/${name}`, inputArguments });
+  const reset = await call("ResetEnergy", [{ dataType: "String", value: "node-opcua" }]);
+  const interval = await call("ReadInterval", []);
   await session.close();
   await client.disconnect();
-  return out;
+  return {
+    reset: reset.statusCode.name,
+    interval: interval.outputArguments.map((argument) => argument.value),
+  };
 }
 
 (async () => {

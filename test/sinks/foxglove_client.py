@@ -16,7 +16,7 @@ import websocket
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from ur_energy_model.telemetry.bag.messages import Messages, MessageType
+from ur_energy_model.telemetry.bag.messages import MessageType
 
 SUBPROTOCOLS = ["foxglove.sdk.v1", "foxglove.websocket.v1"]
 _DATA = struct.Struct("<BIQ")
@@ -90,12 +90,6 @@ class FoxgloveClient:
         message = json.loads(data)
         if message["op"] == "advertise":
             self.channels |= {channel["topic"]: channel for channel in message["channels"]}
-
-
-def decoded(messages: Messages) -> list[dict[str, Any]]:
-    """Each message as a dictionary of its fields."""
-    payloads = [payload.tobytes() for payload in messages.payload]
-    return [decode(messages.topic.kind, payload) for payload in payloads]
 
 
 def decode(kind: MessageType, payload: bytes) -> dict[str, Any]:

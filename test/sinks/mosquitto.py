@@ -16,12 +16,7 @@ from test.sinks.peers import free_port, program, until
 
 
 class Mosquitto:
-    """A broker; a context manager.
-
-    Args:
-        folder: for its configuration.
-        lines: of the configuration, besides the listener.
-    """
+    """A broker; a context manager. Lines of its configuration are besides the listener."""
 
     def __init__(self, folder: Path, *lines: str) -> None:
         self.port = free_port()
@@ -38,10 +33,14 @@ class Mosquitto:
         )
         until(self._listens)
 
-    def kill(self) -> None:
-        """End it as a power failure does."""
+    def send(self, number: signal.Signals) -> None:
+        """SIGSTOP makes it silent; SIGKILL ends it as a power failure does."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        if self._process is not None:
             self._process.wait(10)
             self._process = None
 
@@ -62,24 +61,18 @@ class Mosquitto:
 
 @dataclass
 class SparkplugHost:
-    """What a host application makes of the messages of one edge node; a context manager.
-
-    Attributes:
-        kinds: types of the messages, in order.
-        values: newest value of each metric, by arm and name.
-        history: (arm, stamp, name, value, historical) of all metrics of devices.
-        births: bdSeq of the NBIRTHs; deaths those of the NDEATHs.
-        gaps: number of messages whose seq did not follow.
-    """
+    """What a host application makes of the messages of one edge node; a context manager."""
 
     port: int
-    kinds: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)  # of the messages, in order
+    # newest value of each metric, by arm and name
     values: dict[tuple[str, str], object] = field(default_factory=dict)
+    # (arm, stamp, name, value, historical) of all metrics of devices
     history: list[tuple[str, int, str, object, bool]] = field(default_factory=list)
-    births: list[object] = field(default_factory=list)
-    deaths: list[object] = field(default_factory=list)
+    births: list[object] = field(default_factory=list)  # bdSeq of the NBIRTHs
+    deaths: list[object] = field(default_factory=list)  # and of the NDEATHs
     others: list[tuple[str, bytes]] = field(default_factory=list)
-    gaps: int = 0
+    gaps: int = 0  # messages whose seq did not follow
 
     def __enter__(self) -> SparkplugHost:
         self._sequence = -1
@@ -98,9 +91,9 @@ class SparkplugHost:
         self.client.loop_stop()
         self.client.disconnect()
 
-    def come_online(self, stamp: int, online: bool = True) -> None:
-        """Say so, as a primary host of Sparkplug 3.0."""
-        text = json.dumps({"online": online, "timestamp": stamp})
+    def come_online(self, stamp: int) -> None:
+        """Publish so, as a primary host of Sparkplug 3.0."""
+        text = json.dumps({"online": True, "timestamp": stamp})
         self.client.publish("spBv1.0/STATE/scada", text, qos=1, retain=True).wait_for_publish(20)
 
     def ask_for_rebirth(self, group: str, node: str, *, types: bool = True) -> None:
@@ -114,18 +107,16 @@ class SparkplugHost:
         return [stamp for _, stamp, metric, _, _ in self.history if metric == name]
 
     def _take(self, _client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
-        if message.topic.startswith("spBv1.0/STATE/"):
-            return
         if not message.topic.startswith("spBv1.0/"):
             self.others.append((message.topic, message.payload))
             return
-        topic = Topic.from_str(message.topic)
-        kind = str(topic.message_type)
-        if kind == "NCMD":
+        if "/STATE/" in message.topic or "/NCMD/" in message.topic:
             return
         assert not message.retain
+        topic = Topic.from_str(message.topic)
+        kind, arm = str(topic.message_type), str(topic.device_id)
         payload = MessageType(kind).payload.decode(  # type: ignore[attr-defined]
-            message.payload, birth=self._device.get(str(topic.device_id))
+            message.payload, birth=self._device.get(arm)
         )
         if isinstance(payload, NDeath):
             self.deaths.append(payload.bd_seq_metric.value)
@@ -136,11 +127,14 @@ class SparkplugHost:
         if isinstance(payload, NBirth):
             self.births.append({m.name: m.value for m in payload.metrics}["bdSeq"])
         if isinstance(payload, DBirth):
-            self._device[str(topic.device_id)] = payload
+            self._device[arm] = payload
         if isinstance(payload, (DBirth, DData)):
             for metric in payload.metrics:
-                arm, name = str(topic.device_id), str(metric.name)
-                stamp, old = int(metric.timestamp or 0), metric.is_historical
+                name, stamp, old = (
+                    str(metric.name),
+                    int(metric.timestamp or 0),
+                    metric.is_historical,
+                )
                 self.history.append((arm, stamp, name, metric.value, old))
                 if not old:
                     self.values[arm, name] = metric.value

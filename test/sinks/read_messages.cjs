@@ -15,12 +15,8 @@ const topics = new Map();
 let messages = 0;
 
 client.on("error", (error) => print({ error: String(error) }));
-client.on("serverInfo", ({ name }) => print({ server: name }));
 client.on("advertise", (channels) => {
-  for (const { id, topic, encoding, schemaName, schemaEncoding } of channels) {
-    topics.set(client.subscribe(id), topic);
-    print({ topic, encoding, schemaName, schemaEncoding });
-  }
+  for (const { id, topic } of channels) topics.set(client.subscribe(id), topic);
 });
 client.on("message", ({ subscriptionId, timestamp, data }) => {
   const payload = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("hex");

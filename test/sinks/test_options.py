@@ -66,24 +66,21 @@ def test_mistakes(tmp_path: Path, text: str, variables: dict[str, str], message:
         read_credentials(file if text else None, variables)
 
 
-PACKAGES = {
-    "prometheus": ("127.0.0.1:0", "prometheus_client"),
-    "mqtt": ("mqtt://127.0.0.1:1", "paho"),
-    "foxglove": ("127.0.0.1:0", "foxglove"),
-    "opcua": ("opc.tcp://127.0.0.1:0", "asyncua"),
-}
-CODE = f"""
+CODE = """
 import sys
 from ur_energy_model.errors import MissingPackageError
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 assert open_sinks(SinkOptions()) == ()
-for option, (text, package) in {PACKAGES}.items():
+for option, text, package in (
+    ("prometheus", "127.0.0.1:0", "prometheus_client"), ("mqtt", "mqtt://127.0.0.1:1", "paho"),
+    ("foxglove", "127.0.0.1:0", "foxglove"), ("opcua", "opc.tcp://127.0.0.1:0", "asyncua"),
+):
     assert package not in sys.modules
     sys.modules[package] = None
     try:
-        open_sinks(SinkOptions(**{{option: (text,)}}))
+        open_sinks(SinkOptions(**{option: (text,)}))
     except MissingPackageError as error:
-        assert f"'{{package}}'" in str(error) and "'.[sinks]'" in str(error), error
+        assert f"'{package}'" in str(error) and "'.[sinks]'" in str(error), error
     else:
         sys.exit(option)
 """

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, bridged_steps
@@ -28,12 +27,12 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
+from ur_energy_model.report.chart import Timeline
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
-Breaks = NDArray[np.int_]
 CHUNK = 20_000  # samples processed at a time, which bounds the memory of the sensitivities
 DRAWN_SECONDS = 1200.0  # longest part of a recording that figures over time show [s]
 FOCUS_SECONDS = 30.0
@@ -42,11 +41,9 @@ PATH_POINTS = 2000  # approximate number of points of the flange's path
 
 
 @dataclass(frozen=True)
-class Powers:
+class Powers(Timeline):
     """Powers [W] of n samples and energies [J] of a recording; half widths of 95 % intervals."""
 
-    time: Array  # since the first sample [n], s
-    breaks: Breaks  # indices of samples after a gap
     electrical: Array  # of the motors [n, joints], as the next two
     mechanical: Array
     electrical_half_width: Array
@@ -126,31 +123,26 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     )
 
 
-def gap_indices(time: Array) -> Breaks:
+def gap_indices(time: Array) -> Indices:
     """Indices of samples after a gap [gaps], for times of samples [samples], s."""
     return np.flatnonzero(bridged_steps(time)[1:] == 0.0) + 1
 
 
 @dataclass(frozen=True)
-class TorqueComparison:
+class TorqueComparison(Timeline):
     """The controller's and the model's torque [m, joints]; joint side, N m."""
 
-    time: Array  # since the first sample of the recording [m], s
-    breaks: Breaks  # indices of samples after a gap
     recorded: Array  # target_moment
     modelled: Array  # of links, payload and motor inertia
 
 
 @dataclass(frozen=True)
-class CurrentComparison:
+class CurrentComparison(Timeline):
     """Measured currents and those that the model predicts from the motion alone, A, and friction.
 
-    All but `time` and `breaks`, as of `TorqueComparison`, are [m, joints]; torques are joint side,
-    N m.
+    Arrays are [m, joints]; torques are joint side, N m.
     """
 
-    time: Array
-    breaks: Breaks
     q: Array  # the filtered motion, rad, rad/s, rad/s2
     qd: Array
     qdd: Array

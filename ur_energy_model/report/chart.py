@@ -163,10 +163,10 @@ class HeatMap(Chart):
 
 @dataclass(frozen=True)
 class Timeline:
-    """Times of samples [n] as the x axis of curves, and the indices of samples after a gap."""
+    """Times of samples as the x axis of curves."""
 
-    time: Array
-    breaks: NDArray[np.int_]
+    time: Array  # since the first sample of the recording [n], s
+    breaks: NDArray[np.int_]  # indices of samples after a gap
 
     def curve(
         self, label: str, values: Array, role: Role = "model", joint: int | None = None,

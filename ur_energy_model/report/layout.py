@@ -63,7 +63,6 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         else "from the model: the recording has no standstill with bus power."
     )
     return Table(
-        "table8",
         f"Energy and efficiency, {label} (Table VIII)",
         ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
          "friction [J]", "fed back [J]"),
@@ -99,7 +98,6 @@ def error_table(
     if (entries := metrics.get(key)) is None:
         return None
     return Table(
-        f"table_{key}",
         f"{what} error, {label} (Table {number})",
         ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
         [
@@ -127,7 +125,6 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
     if not rows:
         return None
     return Table(
-        "power_error",
         "Power at the supply: model against measurement",
         ("recording", "RMSE [W]", "95 % [W]", "RMSE [% of range]", "R²", "energy error [%]",
          "error of motion energy [%]"),
@@ -183,7 +180,7 @@ def inertia_table(model: EnergyModel) -> Table:
     }
     rows = list(zip(*columns.values(), strict=True))
     note = "From target_moment, which includes motor inertia but no friction."
-    return Table("table4", "Inertia of motors and reducers (Table IV)", tuple(columns), rows, note)
+    return Table("Inertia of motors and reducers (Table IV)", tuple(columns), rows, note)
 
 
 def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
@@ -209,8 +206,8 @@ def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
     columns = ("joint", "k_t [N m/A]", "friction law", *units, "from")
     title = "Torque constants and friction (Table VI)"
     return (
-        Table("table6", title, columns, rows, "Motor side, ± 95 %."),
-        Table("friction_choice", "Why these friction laws", ("", ""), reasons),
+        Table(title, columns, rows, "Motor side, ± 95 %."),
+        Table("Why these friction laws", ("", ""), reasons),
     )
 
 
@@ -243,7 +240,7 @@ def provenance_table(model: EnergyModel) -> Table:
         )
         for bag in made.get("bags") or ()
     ]
-    return Table("provenance", "Origin of the model", ("", ""), rows)
+    return Table("Origin of the model", ("", ""), rows)
 
 
 # The page.
@@ -329,7 +326,7 @@ def _sections(report: Report) -> Iterable[Section]:
         ),
     )
     title, columns, rows = drive_table(model)
-    drives = Table("drives", title[0].upper() + title[1:], columns, rows)
+    drives = Table(title[0].upper() + title[1:], columns, rows)
     base = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
     singular_values = singular_value_charts(base.singular_values, base.rank)
     yield Section(

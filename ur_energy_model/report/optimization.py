@@ -26,10 +26,9 @@ _GROUP = "cycle"
 
 
 @dataclass(frozen=True)
-class CyclePowers:
+class CyclePowers(Timeline):
     """Predicted powers [W] over one cycle: [k], of the motors and `qd` [k, n], from its start."""
 
-    time: Array
     qd: Array
     standby: Array
     driver: Array
@@ -89,7 +88,8 @@ def cycle_powers(energies: CycleEnergies, stretches: Sequence[Stretch]) -> Cycle
             shares = (split.standby_power, split.driver_power, split.electrical_power)
             rows.append((shifted.time, motion.qd, *shares, total))
         start += stretch.plan.duration
-    return CyclePowers(*map(np.concatenate, zip(*rows, strict=True)))
+    time, *columns = map(np.concatenate, zip(*rows, strict=True))
+    return CyclePowers(time, np.zeros(0, dtype=int), *columns)
 
 
 # Charts: powers, energy over cycle time, energies of moves, joint speeds.
@@ -102,10 +102,9 @@ def power_chart(report: OptimizationReport) -> LineChart:
         (report.before, "as recorded", report.optimized.energy),
         (report.after, "as typed", report.optimized.typed_energy),
     ):
-        timeline = Timeline(powers.time, np.zeros(0, dtype=int))
         shares = (powers.standby, powers.driver, powers.electrical)
-        lines = timeline.stack(*shares, report.joint_names)
-        lines.append(timeline.curve("total", powers.total, "truth"))
+        lines = powers.stack(*shares, report.joint_names)
+        lines.append(powers.curve("total", powers.total, "truth"))
         note = f"{energy:.0f} J, peak {float(powers.total.max()):.0f} W"
         panels.append(Panel(title, lines, note=note))
     return LineChart(
@@ -216,7 +215,6 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         typed = (step.text("speed"), step.text("acceleration"), "", energy)
         rows.append((f"{number} {step.do}", Lock(number, step.kept), *line, place, *typed))
     return Table(
-        "what_to_type",
         "What to type",
         ("step", "lock", *(("line",) if lines else ()), "waypoint [°]", "speed", "acceleration",
          "wait", "energy [J]"),
@@ -243,7 +241,6 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
         paid = (f"{amount:.4g}" for amount in tariff.amounts(energy))
         rows.append((name, f"{cycles:.0f}", text, *paid))
     return Table(
-        "saving",
         "What is saved",
         ("", "cycles", "energy", *tariff.columns()),
         rows,
@@ -272,7 +269,6 @@ def energies_table(optimized: OptimizedCycle) -> Table:
             difference = f"{100.0 * (energy / optimized.energy - 1.0):+.1f}".replace("-", "−")
             rows.append((name, f"{duration:.2f}", f"{energy:.1f}", difference))
     return Table(
-        "energies",
         "Energy of one cycle",
         ("", "duration [s]", "energy [J]", "difference [%]"),
         rows,
@@ -290,7 +286,6 @@ def ceiling_table(optimized: OptimizedCycle) -> Table | None:
     second = ceiling.joules_per_second
     now, typed, fast = loads
     return Table(
-        "ceiling",
         "What can be saved at all",
         ("", "value"),
         (
@@ -328,7 +323,6 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
             text = ", ".join(f"{value:.1f}" for value in values)
             rows.append((f"joint temperatures, {name} cycles [°C]", text))
     return Table(
-        "measured",
         "Measured on the arm",
         ("", "value"),
         rows,

@@ -55,7 +55,6 @@ class Table:
     `note` is how to read it, `command` what computes it anew (options of ticked locks follow).
     """
 
-    key: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]

@@ -334,7 +334,7 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
     if (share := tariff.supply_efficiency) < 1:
         note += f" Cost and CO₂ at the wall, with {100 * share:.0f} % efficiency."
     columns = ("arm", "type", "days", *figures, *tariff.columns())
-    return Table("arms_table", "Arms", columns, rows, note)
+    return Table("Arms", columns, rows, note)
 
 
 def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
@@ -356,7 +356,7 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
         cells.append(100 * idle / energy if energy > 0 else None)
         rows.append(cells if cost is None else [*cells, cost])
     note = f"The first {MOST_ROWS} of {len(works)}." if len(works) > MOST_ROWS else ""
-    return Table("works_table", "Cycles", columns, rows, note)
+    return Table("Cycles", columns, rows, note)
 
 
 def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
@@ -372,7 +372,6 @@ def anomalies_table(anomalies: Sequence[Anomaly]) -> Table | None:
         for each in anomalies[:MOST_ROWS]
     ]
     return Table(
-        "anomalies_table",
         "Unusual days",
         ("arm", "day", "what", "value", "usual", "standard deviations"),
         rows,
@@ -398,7 +397,7 @@ def history_table(report: PlantReport) -> Table:
         "Energy is that at the supply of the arm, by the model; the controller's computer and "
         "power supply are not included."
     )
-    return Table("history", "Where the figures are from", ("", ""), rows, note)
+    return Table("Where the figures are from", ("", ""), rows, note)
 
 
 # The layout of the page of a plant.

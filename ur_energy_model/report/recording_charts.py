@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import unsigned_zeros
-from ur_energy_model.report.analysis import Analysis, gap_indices
+from ur_energy_model.report.analysis import (
+    Analysis,
+    CurrentComparison,
+    TorqueComparison,
+    gap_indices,
+)
 from ur_energy_model.report.chart import (
     BOX,
     BarChart,
@@ -46,11 +51,10 @@ def _over_time(
 def motion_chart(analysis: Analysis) -> LineChart:
     """Joint positions, speeds and accelerations and the flange's speed over time (S0 Figs. 2-3)."""
     motion, flange = analysis.current, analysis.flange_time
-    timeline = Timeline(motion.time, motion.breaks)
     panels = [
         Panel(
             name.capitalize(),
-            timeline.curves(analysis.joint_names, values),
+            motion.curves(analysis.joint_names, values),
             y_label=f"{name} [{unit}]",
         )
         for name, unit, values in (
@@ -92,7 +96,6 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
     motion = analysis.current
     if not np.isfinite(motion.temperature).any():
         return None
-    timeline = Timeline(motion.time, motion.breaks)
     return LineChart(
         key="temperature",
         title="Joint temperatures",
@@ -100,7 +103,7 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
         "its recordings.",
         x_label="time [s]",
         y_label="temperature [°C]",
-        panels=(Panel("", timeline.curves(analysis.joint_names, motion.temperature)),),
+        panels=(Panel("", motion.curves(analysis.joint_names, motion.temperature)),),
     )
 
 
@@ -110,10 +113,9 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 def stack_chart(analysis: Analysis) -> LineChart:
     """Power of standby, drivers and joints over time, stacked."""
     powers, line = analysis.powers, ""
-    timeline = Timeline(powers.time, powers.breaks)
-    lines = timeline.stack(powers.standby, powers.driver, powers.electrical, analysis.joint_names)
+    lines = powers.stack(powers.standby, powers.driver, powers.electrical, analysis.joint_names)
     if powers.bus is not None:
-        lines.append(timeline.curve("measured", powers.bus, "truth"))
+        lines.append(powers.curve("measured", powers.bus, "truth"))
         line = "; the line is the power measured at the bus"
     return _over_time(
         analysis,
@@ -161,12 +163,11 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
     powers = analysis.powers
     if powers.bus is None:
         return None
-    timeline = Timeline(powers.time, powers.breaks)
     error = powers.total - powers.bus
     rmse, mean = float(np.sqrt(np.nanmean(error**2))), float(np.nanmean(error))
     curves = (
-        timeline.curve("measured", powers.bus, "measured"),
-        timeline.curve("model", powers.total, half_width=powers.total_half_width),
+        powers.curve("measured", powers.bus, "measured"),
+        powers.curve("model", powers.total, half_width=powers.total_half_width),
     )
     return _over_time(
         analysis,
@@ -178,7 +179,7 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
             Panel("Power at the supply", curves, note=f"RMSE {rmse:.2f} W"),
             Panel(
                 "Model minus measured",
-                (timeline.curve("model minus measured", error),),
+                (powers.curve("model minus measured", error),),
                 note=unsigned_zeros(f"mean {mean:+.2f} W").replace("-", "−"),
                 y_label="difference [W]",
             ),
@@ -191,13 +192,12 @@ def bus_chart(analysis: Analysis) -> LineChart | None:
 def power_chart(analysis: Analysis) -> LineChart:
     """Electrical and mechanical power per joint (S0 Figs. 14-15)."""
     powers = analysis.powers
-    timeline = Timeline(powers.time, powers.breaks)
     panels = []
     for j, joint in enumerate(analysis.joint_names):
         electrical, half_width = powers.electrical[:, j], powers.electrical_half_width[:, j]
         lines = (
-            timeline.curve("mechanical", powers.mechanical[:, j], "measured"),
-            timeline.curve("electrical", electrical, joint=j, half_width=half_width),
+            powers.curve("mechanical", powers.mechanical[:, j], "measured"),
+            powers.curve("electrical", electrical, joint=j, half_width=half_width),
         )
         panels.append(Panel(joint, lines, j, f"peak {np.nanmax(electrical):.0f} W"))
     return _over_time(
@@ -213,10 +213,9 @@ def power_chart(analysis: Analysis) -> LineChart:
 
 def energy_chart(analysis: Analysis) -> LineChart:
     """Electrical energy of each joint over time (S0 Figs. 14-15)."""
-    timeline = Timeline(analysis.powers.time, analysis.powers.breaks)
-    panel = Panel("", timeline.curves(analysis.joint_names, analysis.powers.energy))
+    powers, title = analysis.powers, "Energy of each joint"
+    panel = Panel("", powers.curves(analysis.joint_names, powers.energy))
     caption = f"Electrical energy since the start ({S0}, Figs. 14-15)."
-    title = "Energy of each joint"
     return _over_time(analysis, "energy", title, caption, [panel], y_label="energy [J]")
 
 
@@ -225,10 +224,9 @@ def energy_chart(analysis: Analysis) -> LineChart:
 
 def _compared(
     analysis: Analysis,
-    timeline: Timeline,
+    signals: TorqueComparison | CurrentComparison,
     label: str,
     recorded: Array,
-    modelled: Array,
     unit: str,
     counted: Mask | None = None,
 ) -> list[Panel]:
@@ -238,7 +236,7 @@ def _compared(
     """
     panels = []
     for j, joint in enumerate(analysis.joint_names):
-        error, when = modelled[:, j] - recorded[:, j], ""
+        error, when = signals.modelled[:, j] - recorded[:, j], ""
         if counted is not None:
             error, when = error[counted[:, j]], " moving"
         error = error[np.isfinite(error)]
@@ -247,8 +245,8 @@ def _compared(
             rms = float(np.sqrt(np.mean(error**2)))
             note = f"RMSE{when} {f'{rms:.2g}' if rms >= SMALL else f'< {SMALL:g}'} {unit}"
         lines = (
-            timeline.curve(label, recorded[:, j], "measured"),
-            timeline.curve("model", modelled[:, j], joint=j),
+            signals.curve(label, recorded[:, j], "measured"),
+            signals.curve("model", signals.modelled[:, j], joint=j),
         )
         panels.append(Panel(joint, lines, j, note))
     return panels
@@ -259,14 +257,13 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
     torque = analysis.torque
     if torque is None:
         return None
-    timeline = Timeline(torque.time, torque.breaks)
     return _over_time(
         analysis,
         "torque",
         "Torque: recorded and modelled",
         "target_moment, from the controller's own frictionless dynamics, and the torque of links, "
         f"payload and motor inertia in the model ({S0}, Figs. 8-9).",
-        _compared(analysis, timeline, "recorded", torque.recorded, torque.modelled, "N m"),
+        _compared(analysis, torque, "recorded", torque.recorded, "N m"),
         y_label="torque [N m]",
     )
 
@@ -274,7 +271,6 @@ def torque_chart(analysis: Analysis) -> LineChart | None:
 def current_chart(analysis: Analysis) -> LineChart:
     """Measured against estimated current (S0 Figs. 11-12)."""
     current = analysis.current
-    timeline, signals = Timeline(current.time, current.breaks), (current.measured, current.modelled)
     return _over_time(
         analysis,
         "current",
@@ -282,7 +278,7 @@ def current_chart(analysis: Analysis) -> LineChart:
         f"Measured motor currents (low-pass filtered at {current.cutoff:.1f} Hz), and the currents "
         "that the model predicts from the motion alone, with its friction scaled to the first 3 s "
         f"({S0}, Figs. 11-12).",
-        _compared(analysis, timeline, "measured", *signals, "A", current.moving),
+        _compared(analysis, current, "measured", current.measured, "A", current.moving),
         y_label="current [A]",
     )
 

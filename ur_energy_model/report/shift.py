@@ -197,7 +197,7 @@ def shift_table(shift: Shift, tariff: Tariff) -> Table:
     if tariff.supply_efficiency < 1:
         note += f"; cost and CO2 at the wall with {100 * tariff.supply_efficiency:.0f} % efficiency"
     note += ". Telemetry does not include the controller's computer and power supply."
-    return Table("shift", "Energy of the shift", columns, rows, note)
+    return Table("Energy of the shift", columns, rows, note)
 
 
 def cycle_table(shift: Shift) -> Table | None:
@@ -218,4 +218,4 @@ def cycle_table(shift: Shift) -> Table | None:
         statistics = values.mean(), values.std(), values.min(), values.max()
         rows.append((name, *map(float, statistics)))
     columns = ("per cycle", "mean", "standard deviation", "smallest", "largest")
-    return Table("cycle_table", f"{len(figures)} cycles", columns, rows)
+    return Table(f"{len(figures)} cycles", columns, rows)

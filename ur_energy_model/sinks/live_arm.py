@@ -34,8 +34,7 @@ def estimator_reading(
 ) -> ArmReading | None:
     """The present reading; None before the first sample. The caller holds the estimator's lock.
 
-    Powers are means since the viewer's previous reading; `batch` has the last samples, `model` is
-    the model in use, in words, and the joints have their prefix.
+    Powers are means since the viewer's previous reading; `batch` has the last samples.
     """
     snapshot = estimator.snapshot(viewer)
     if snapshot is None:
@@ -51,8 +50,8 @@ def estimator_actions(
 ) -> ArmActions:
     """Actions on an estimator, which raises an error of this package while there is none.
 
-    The lock guards it against the thread that reads the samples; `joints` are the names of the
-    joints, prefix included, None for the robot's own.
+    The lock guards it against the thread that reads the samples; the joints are None for the
+    robot's own names.
     """
 
     def reset(reason: str) -> None:
@@ -172,16 +171,11 @@ class LiveArm:
     """Reads an arm in a thread of its own, counts its energy and feeds sinks and views.
 
     The estimator is made with the first samples, which name the arm. Everything may be called from
-    any thread.
+    any thread. `name` is that of the source, for users: the controller's address, or the bag;
+    `clock` that a live source stamps with, None for recorded samples.
 
-    Args:
-        name: of the source, for users: the controller's address, or the bag.
-        open_source: makes the source of samples.
-        model_of: the model for what the first samples state about the arm, and what to call it. A
-            ControllerError means that the arm may become known later; any other error ends the
-            reading.
-        options: of the estimator.
-        clock: that a live source stamps with; None for recorded samples.
+    `model_of` has the model for what the first samples state about the arm, and what to call it. A
+    ControllerError means that the arm may become known later; any other error ends the reading.
     """
 
     def __init__(

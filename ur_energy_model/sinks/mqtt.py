@@ -18,13 +18,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
-from ur_energy_model.sinks.sparkplug import (
-    EdgeNode,
-    Message,
-    Readings,
-    ReadingStore,
-    json_messages,
-)
+from ur_energy_model.sinks.sparkplug import EdgeNode, Message, ReadingStore, json_messages
 
 OPTION = "--mqtt"
 PORTS = {"mqtt": 1883, "mqtts": 8883}  # default port by scheme (registered with IANA)
@@ -105,7 +99,7 @@ class MqttSink(Sink):
         try:
             self._bear(connection)
             self._problem = None
-            sent: Readings = ()
+            sent, newest = store.oldest(0)
             while not self._closing or (len(store) and time.monotonic() < self._deadline):
                 connection.work(POLL)
                 if self._rebirth and time.monotonic() - self._born >= BIRTH_PAUSE:
@@ -214,18 +208,13 @@ class Connection:
         self._client, self._topics = client, topics
         self._refusal: str | None = None
         self._open = False
-        self._waiting_for: int | None = None
-        self._asked = time.monotonic()
+        # Whether the broker has everything that was published before the last `ask`.
+        self.is_answered, self._asked, self._number = True, time.monotonic(), -1
         client.connect(broker.address.host, broker.address.port, KEEP_ALIVE)
         # A reading and the question behind it are two small packets, which must not wait.
         client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while not self._open:
             self.work(0.1)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the broker has everything that was published before the last `ask`."""
-        return self._waiting_for is None
 
     def work(self, longest: float) -> None:
         """Send and receive; returns after the next event, or after this time [s].
@@ -252,12 +241,12 @@ class Connection:
     def ask(self) -> None:
         """Ask the broker for an answer that comes after all that was published.
 
-        Sparkplug data have QoS 0, which the broker does not acknowledge. It answers an UNSUBSCRIBE
-        also for a topic without subscription (MQTT 3.1.1, 3.10.4), after all earlier packets.
+        It does not acknowledge QoS 0, but answers an UNSUBSCRIBE of a topic without subscription
+        (MQTT 3.1.1, 3.10.4) after all earlier packets.
         """
-        code, number = self._client.unsubscribe(f"{self._topics[0]}/none")
+        code, self._number = self._client.unsubscribe(f"{self._topics[0]}/none")
         _check(code)
-        self._waiting_for, self._asked = number, time.monotonic()
+        self.is_answered, self._asked = False, time.monotonic()
 
     def close(self) -> None:
         """Flush the queue and close in order: the broker then drops the will."""
@@ -282,8 +271,7 @@ class Connection:
         self._open = True
 
     def _answered(self, _client: mqtt.Client, _data: Any, number: int) -> None:
-        if number == self._waiting_for:
-            self._waiting_for = None
+        self.is_answered |= number == self._number
 
 
 def _check(code: int) -> None:

@@ -57,8 +57,8 @@ SECOND = _unit("SEC", "s", "second [unit of time]")
 
 # Metering points of an arm, with the measurement identifiers of OPC 34100.
 
+# Metering points besides the joints; Main is the well-known name of OPC 40001-4.
 MAIN, BUS, STANDBY, DRIVERS, REGENERATION = "Main", "Bus", "Standby", "Drivers", "Regeneration"
-"""Metering points besides the joints; Main is the well-known name of OPC 40001-4."""
 JOULES_PER_WATT_HOUR = 3600.0
 ACCURACY_CLASSES: tuple[float, ...] = (
     0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 5.0, 10.0, 20.0,
@@ -109,8 +109,7 @@ class Measurement(NamedTuple):
 def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
     """All measurements of a reading, by metering point; BUS only where it is measured.
 
-    The uncertainties of import and export are that of their difference: the model does not separate
-    them apart.
+    The uncertainties of import and export are that of their difference.
     """
     columns, energy = reading.snapshot.channels, reading.snapshot.since_reset
     channels = {MAIN: "total", STANDBY: "standby", DRIVERS: "driver", REGENERATION: "regeneration"}
@@ -202,12 +201,8 @@ class AddressSpace:
         return ua.NodeId(number, self.spaces[uri])
 
 
-FOLDERS = (
-    ("Monitoring", MACHINERY),
-    ("Consumption", MACHINERY),
-    ("Electricity", MACHINERY_ENERGY),
-)
-"""From the machine down to its metering points."""
+# From the machine down to its metering points.
+FOLDERS = ("Monitoring", MACHINERY), ("Consumption", MACHINERY), ("Electricity", MACHINERY_ENERGY)
 PLAIN = "Energy"  # folder of the values under the names of the ROS topics
 START = "StartTime"  # key of the time of the last reset
 LONGEST_REASON = 200  # most characters of the reason of a reset that are kept

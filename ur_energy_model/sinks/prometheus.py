@@ -42,16 +42,10 @@ class MetricsPage(Collector):
     clients = None
 
     def __init__(self, address: Address) -> None:
-        self._address = address
+        self.address = address
         self._metrics = ArmMetrics()
         self._newest: tuple[float, Mapping[str, Values]] | None = None
         self._server: MetricsServer | None = None
-
-    @property
-    def address(self) -> Address:
-        """Where it listens, with the port that was taken for port 0."""
-        server = self._server
-        return self._address if server is None else replace(self._address, port=server.server_port)
 
     @property
     def name(self) -> str:
@@ -59,10 +53,11 @@ class MetricsPage(Collector):
         return f"prometheus {self.address}"
 
     def open(self) -> None:
-        """Begin to listen."""
+        """Begin to listen; port 0 takes a free one."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
-        self._server = MetricsServer(self._address, make_wsgi_app(registry))
+        self._server = MetricsServer(self.address, make_wsgi_app(registry))
+        self.address = replace(self.address, port=self._server.server_port)
 
     def deliver(self, reading: ArmReading) -> None:
         """Keep the values of a reading for the next scrape."""
@@ -96,17 +91,27 @@ class MetricsPage(Collector):
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = REQUEST_TIMEOUT
+    def handle(self) -> None:
+        """Answer, with one deadline for request and answer, however slowly a client sends."""
+        timer = threading.Timer(REQUEST_TIMEOUT, _break_off, [self.connection])
+        timer.daemon = True
+        timer.start()
+        try:
+            super().handle()
+        finally:
+            timer.cancel()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Scrapes are not worth a line each."""
 
 
-class MetricsServer(ThreadingWSGIServer):
-    """Serves a WSGI application in a thread of its own.
+def _break_off(connection: socket.socket) -> None:
+    with suppress(OSError):  # its thread may be closing it
+        connection.shutdown(socket.SHUT_RDWR)
 
-    Each connection has one deadline for its request and answer together, so that slow clients
-    cannot lock scrapes out.
+
+class MetricsServer(ThreadingWSGIServer):
+    """Serves a WSGI application in a thread of its own, each connection in another one.
 
     Raises:
         OSError: the address cannot be used.
@@ -118,11 +123,9 @@ class MetricsServer(ThreadingWSGIServer):
     def __init__(self, address: Address, application: Any) -> None:
         if ":" in address.host:
             self.address_family = socket.AF_INET6
-        self._lock = threading.Lock()
-        self._begun: dict[socket.socket, float] = {}
-        """Connections and the time at which they were made [s], the oldest first."""
         super().__init__((address.host, address.port), _Handler)
         self.set_app(application)
+        self._open: dict[socket.socket, None] = {}  # connections, the oldest first
         threading.Thread(target=self.serve_forever, name="metrics server", daemon=True).start()
 
     def server_bind(self) -> None:
@@ -133,28 +136,15 @@ class MetricsServer(ThreadingWSGIServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer a connection in a thread; beyond the number, the oldest is broken off."""
-        with self._lock:
-            self._begun[request] = time.monotonic()
-            self._break_off(list(self._begun)[:-MOST_CONNECTIONS])
+        self._open[request] = None
+        for slow in list(self._open)[:-MOST_CONNECTIONS]:
+            _break_off(slow)
         super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        """Break off connections whose time is over; called twice a second."""
-        with self._lock:
-            limit = time.monotonic() - REQUEST_TIMEOUT
-            self._break_off([each for each, begun in self._begun.items() if begun < limit])
 
     def shutdown_request(self, request: Any) -> None:
         """End a connection."""
-        with self._lock:
-            self._begun.pop(request, None)
+        self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away or sends no request is no news."""
-
-    def _break_off(self, connections: list[socket.socket]) -> None:
-        for connection in connections:
-            del self._begun[connection]
-            with suppress(OSError):  # its thread may be closing it
-                connection.shutdown(socket.SHUT_RDWR)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -202,12 +203,16 @@ class QueuedSink(Sink):
             while (reading := self._next()) is not None:
                 try:
                     self._delivery.deliver(reading)
-                except Exception:
+                except Exception as error:
+                    self._problem = problem_words(error)
                     self._dropped += 1
                     raise
                 self._delivered += 1
-        finally:
-            self._delivery.close()
+        except Exception:
+            with suppress(Exception):  # the first failure is reported
+                self._delivery.close()
+            raise
+        self._delivery.close()
 
     def _next(self) -> ArmReading | None:
         """The oldest reading, once there is one; None when the sink is to end."""

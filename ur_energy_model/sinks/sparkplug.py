@@ -36,8 +36,6 @@ from ur_energy_model.sinks.sink import ArmReading
 
 Value: TypeAlias = float | int | str | None  # of a metric; None where a number is unknown
 
-# Readings until the broker has them: in few bytes each, and bounded.
-
 MOST_STORED = 36_000  # readings kept while the broker is away: an hour at 10 a second, 15 MB
 
 
@@ -108,8 +106,6 @@ class ReadingStore:
                 self.delivered += 1
 
 
-# Metrics of an arm by name: those of the ROS topics, and a few about state and cycles.
-
 OTHERS: dict[str, tuple[DataType, str]] = {
     "state": (
         DataType.STRING,
@@ -144,8 +140,6 @@ def description_of(name: str) -> str:
     return next(topic.description for topic in number_topics([joint]) if topic.name == name)
 
 
-# The messages.
-
 REBIRTH = "Node Control/Rebirth"
 STATES = "spBv1.0/STATE/"
 """Beginning of the topics on which host applications publish that they are online."""
@@ -162,15 +156,10 @@ class Message(NamedTuple):
 
 
 class EdgeNode:
-    """Makes messages in the order in which they must be published.
-
-    `now` is always the time of sending [ms since 1970].
-
-    Args:
-        group, node: IDs in the topics.
+    """Makes messages in the order in which they must be published, `now` [ms since 1970].
 
     Raises:
-        InputError: an ID is empty or contains /, + or #.
+        InputError: group or node, the IDs in the topics, is empty or contains /, + or #.
     """
 
     def __init__(self, group: str, node: str) -> None:
@@ -250,12 +239,8 @@ class EdgeNode:
     def needs_birth(self, topic: str, payload: bytes, *, retained: bool) -> bool:
         """Whether births must be sent again: a command requests it, or a host has come online.
 
-        A host that was online before the connection has had the births of the connection.
-
-        Args:
-            topic: of a received message, one of `topics`.
-            payload: its content; anything that is neither is ignored.
-            retained: whether it was published before the subscription.
+        Topic and payload are of a received message, which was published before the subscription if
+        it is retained: a host that was online then has had the births of the connection.
         """
         try:
             if not topic.startswith(STATES):

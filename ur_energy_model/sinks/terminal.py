@@ -226,13 +226,11 @@ PERIOD = 0.25  # time between two pictures [s]
 PICTURES_A_SECOND = round(1.0 / PERIOD)
 
 
-class Screen:
+class Screen(ExitStack):
     """Fills the terminal with the live view, each `period` [s]; `q` quits.
 
-    Args:
-        console: of the terminal.
-        state: the state for a viewer of this name, powers since its previous one.
-        stop: set by signals.
+    `state` has the state for a viewer of this name, powers since its previous one; signals set
+    `stop`.
     """
 
     period = PERIOD
@@ -240,10 +238,10 @@ class Screen:
     def __init__(
         self, console: Console, state: Callable[[str], LiveState], stop: threading.Event
     ) -> None:
+        super().__init__()
         self._console, self._state, self._stop = console, state, stop
         self._view = LiveView(ascii_only=console.options.ascii_only)
         self._live = Live(Text(), console=console, screen=True, auto_refresh=False)
-        self._held = ExitStack()
         self._pictures = 0
         self._keyboard: int | None = None
 
@@ -251,14 +249,11 @@ class Screen:
         if sys.stdin is not None and sys.stdin.isatty():
             keyboard = sys.stdin.fileno()
             before = termios.tcgetattr(keyboard)
-            self._held.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, before)
+            self.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, before)
             tty.setcbreak(keyboard)
             self._keyboard = keyboard
-        self._held.enter_context(self._live)
+        self.enter_context(self._live)
         return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._held.close()
 
     def update(self) -> None:
         """Draw the present state."""
@@ -288,16 +283,11 @@ class Screen:
 # Lines: the live view where there is no terminal, one line a second.
 
 
-class Lines:
-    """Prints one line each `period` [s] on stdout, and problems on stderr as they begin.
+class Lines(ExitStack):
+    """Prints one line each `period` [s] on stdout; `notice` receives problems as they begin.
 
-    Args:
-        state: the state for a viewer of this name, powers since its previous one.
-        stop: set by signals.
-        line: text of a state.
-        notice: receives each problem when it begins.
-        patience: time between two lines while no samples come [s]; `line` then states why, and
-            `notice` does not.
+    `state` and `stop` are as of `Screen`, `line` is the text of a state. While no samples come, two
+    lines are `patience` [s] apart; `line` then states why, and `notice` does not.
     """
 
     period = 1.0
@@ -310,16 +300,11 @@ class Lines:
         notice: Callable[[str], None],
         patience: float = 0.0,
     ) -> None:
+        super().__init__()
         self._state, self._stop, self._line, self._notice = state, stop, line, notice
         self._noticed: frozenset[str] = frozenset()
         self._patience = patience
         self._silent_line = float("-inf")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        return
 
     def update(self) -> None:
         """Print the present state."""
