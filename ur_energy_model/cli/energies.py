@@ -329,9 +329,8 @@ def predict(options: argparse.Namespace) -> None:
 
 def report(options: argparse.Namespace) -> None:
     """`ur_energy report`: the HTML report, and its figures as files."""
-    from ur_energy_model.report.layout import report_page
     from ur_energy_model.report.page import render
-    from ur_energy_model.report.report import make_report
+    from ur_energy_model.report.report import make_report, report_page
 
     check_target(options.output)
     tariff = tariff_given(options)

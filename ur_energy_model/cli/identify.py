@@ -53,7 +53,7 @@ from ur_energy_model.plant.fleet import (
     save_in,
 )
 from ur_energy_model.ranges import GRAVITY
-from ur_energy_model.report.layout import drive_table
+from ur_energy_model.report.report import drive_table
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import arm_name
 

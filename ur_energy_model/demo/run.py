@@ -39,9 +39,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_arguments import node_command
 from ur_energy_model.report.figures import save_figures
-from ur_energy_model.report.layout import report_page
 from ur_energy_model.report.page import render
-from ur_energy_model.report.report import make_report
+from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.samples import Telemetry

@@ -13,8 +13,7 @@ from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
-from ur_energy_model.report.layout import arm_name
-from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, items
+from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, arm_name, items
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -132,6 +133,27 @@ def cell_text(cell: str | float | None, digits: int | None) -> str:
     return (f"{cell:.2e}" if digits is None else f"{cell:.{digits}f}").replace("-", "−")
 
 
+def arm_name(robot: str) -> str:
+    """A robot's name for headings: "ur5e" becomes "UR5e"."""
+    return "UR" + robot[2:] if robot.startswith("ur") else robot.capitalize()
+
+
+def energy_text(joules: float) -> str:
+    """An energy in J, Wh, kWh or MWh, depending on its size."""
+    if joules >= 3.6e10:
+        return f"{joules / 3.6e9:.2f} MWh"
+    if joules >= 3.6e5:
+        return f"{joules / 3.6e6:.{3 if joules < 3.6e7 else 1}f} kWh"
+    return f"{joules / 3600:.2f} Wh" if joules >= 3.6e4 else f"{joules:.0f} J"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration in s, min or h, depending on its length."""
+    if seconds >= 3600:
+        return f"{seconds / 3600:,.{1 if seconds < 3.6e6 else 0}f} h"
+    return f"{seconds / 60:.1f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
 # Charts as compact JSON. A curve is decimated to the extremes of its buckets and sent as 16-bit
 # steps of its range in base64: 65535 steps are finer than any screen. Equal arrays (such as the
 # times of several curves) are sent once.
@@ -246,26 +268,20 @@ def render(page: Page) -> str:
     contents = "".join(
         f'<li><a href="#{escape(each.key)}">{escape(each.title)}</a></li>' for each in sections
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="generator" content="ur_energy_model {escape(__version__)}">\n'
-        f"<title>{escape(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<header class="top"><div><h1>{escape(page.title)}</h1>'
-        f'<p class="muted">{escape(page.subtitle)}</p></div>'
-        '<button id="theme" type="button" aria-label="Switch between light and dark">Dark</button>'
-        f"</header>\n<main>\n{_summary(page)}"
-        f'<ul class="contents">{contents}</ul>\n</main>\n{_tools(page)}\n<main id="sections">\n'
-        + "\n".join(_section(section, page) for section in sections)
-        + f"\n</main>\n<footer>Made by ur_energy_model {escape(__version__)}. "
-        "Curves keep the extremes of all samples. Drag across a chart to zoom in, "
-        "double-click (or press Escape) to see everything; arrow keys, + and −, and swiping on a "
-        "phone work too.</footer>\n"
-        '<noscript><p class="muted">Charts need JavaScript; tables do not.</p></noscript>\n'
-        f'<script type="application/json" id="report-data">{payload}</script>\n'
-        f"<script>{script}</script>\n</body>\n</html>\n"
-    )
+    parts = {
+        "policy": policy,
+        "version": escape(__version__),
+        "title": escape(page.title),
+        "subtitle": escape(page.subtitle),
+        "style": style,
+        "summary": _summary(page),
+        "contents": contents,
+        "tools": _tools(page),
+        "sections": "\n".join(_section(section, page) for section in sections),
+        "data": payload,
+        "script": script,
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("report.html"))
 
 
 def _asset(name: str) -> str:

@@ -29,8 +29,16 @@ from ur_energy_model.report.chart import (
     Panel,
     Role,
 )
-from ur_energy_model.report.layout import duration_text, energy_text
-from ur_energy_model.report.page import Cell, Page, Section, Table, Tile, items
+from ur_energy_model.report.page import (
+    Cell,
+    Page,
+    Section,
+    Table,
+    Tile,
+    duration_text,
+    energy_text,
+    items,
+)
 from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
 

@@ -1,11 +1,11 @@
-"""Report: recordings evaluated with a model, before they are laid out as a page."""
+"""The report of recordings: evaluated with a model, in tables and charts, as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,13 +14,38 @@ from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.files import real_path
-from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.evaluation import POWERS, evaluate
 from ur_energy_model.identification.quality import Motion
+from ur_energy_model.identification.torque_constants import split_inertia
+from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import PARAMETER_UNITS
 from ur_energy_model.model.generic import is_generic, model_words
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.shift import Shift, read_shift
+from ur_energy_model.report import recording_charts as charts
+from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
+from ur_energy_model.report.chart import Chart
+from ur_energy_model.report.model_charts import (
+    interval_chart,
+    singular_value_charts,
+    temperature_law_chart,
+)
+from ur_energy_model.report.page import (
+    Cell,
+    Item,
+    Page,
+    Section,
+    Table,
+    Tile,
+    arm_name,
+    duration_text,
+    energy_text,
+    items,
+    with_interval,
+)
+from ur_energy_model.report.shift import Shift, cycle_table, read_shift, shift_charts, shift_table
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.bag.reader import read_info
@@ -102,7 +127,7 @@ def make_report(
 
     def show(fraction: float, text: str) -> None:  # every bag and the shift take equally long
         if progress is not None:
-            progress((stage + (0.0 if np.isnan(fraction) else fraction)) / (len(bags) + 1), text)
+            progress((stage + np.nan_to_num(fraction)) / (len(bags) + 1), text)
 
     names = [real_path(bag).name for bag in bags]
     generic = is_generic(model)
@@ -121,20 +146,340 @@ def make_report(
     stage = len(bags)
     widest, another = next((each for each in matched if each[1] is not None), (model, None))
     shift = read_shift(widest, bags, trigger=trigger, output=output, progress=show)
-    statement = None
-    if generic:
-        energies = [bag.energy for bag in reports if bag.energy.supply > 0]
-        widths = [100 * CONFIDENCE * each.supply_std / each.supply for each in energies]
-        statement = generic_statement(model_words(model, None), max(widths, default=None))
+    energies = [bag.energy for bag in reports if bag.energy.supply > 0]
+    widths = [100 * CONFIDENCE * each.supply_std / each.supply for each in energies]
+    statement = generic_statement(model_words(model, None), max(widths, default=None))
     judged = [bag for bag in reports if bag.analysis.motion == "held out"] or reports
     verdict = judge(
         [bag.metrics for bag in judged],
         [joint.name for joint in model.joints],
         motions={bag.analysis.motion for bag in judged},
         simulated=any(bag.analysis.info.simulated for bag in reports),
-        generic=statement,
+        generic=statement if generic else None,
         another_arm=another,
         doubts=[line for bag in reports for line in bag.doubts],
     )
     cycles = trigger not in ("auto", "none")
     return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)
+
+
+T = TypeVar("T", Analysis, BagReport)
+
+# Tables of recordings, numbered as in Clochiatti et al., Robotica 2024 (S0).
+
+
+def energy_table(summary: EnergySummary, label: str) -> Table:
+    """Energy and efficiency (S0 Table VIII)."""
+    parts = (summary.mechanical, summary.electrical, summary.copper, summary.friction)
+    mechanical, electrical, copper, friction = (float(each.sum()) for each in parts)
+
+    def share(of: float) -> float | None:
+        return 100 * mechanical / of if of > 0 else None
+
+    fed_back, session = float(summary.regenerated.sum()), summary.session
+    whole: list[tuple[str, Cell, float | None]] = [
+        ("drivers", summary.driver, None),
+        ("standby", summary.standby, None),
+        ("regeneration", summary.regeneration, None),
+        ("whole arm", with_interval(summary.supply, summary.supply_std), share(summary.supply)),
+    ]
+    whole += [] if summary.bus is None else [("measured at the bus", summary.bus, None)]
+    joints = (
+        summary.names,
+        summary.mechanical,
+        map(with_interval, summary.electrical, summary.electrical_std),
+        100 * summary.efficiency,
+        *(summary.copper, summary.friction, summary.regenerated),
+    )
+    source = (
+        f"from {session.still_seconds:.1f} s of this recording's standstill."
+        if session.anchored
+        else "from the model: the recording has no standstill with bus power."
+    )
+    return Table(
+        f"Energy and efficiency, {label} (Table VIII)",
+        ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
+         "friction [J]", "fed back [J]"),
+        (
+            *zip(*joints, strict=True),
+            ("all motors", mechanical, electrical, share(electrical), copper, friction, fed_back),
+            *((name, None, value, ratio, None, None, None) for name, value, ratio in whole),
+        ),
+        "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
+        "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
+        f"and standby it is the whole arm. Standby: {session.standby:.1f} ± "
+        f"{CONFIDENCE * session.standby_std:.1f} W, {source}",
+    )  # fmt: skip
+
+
+_ERRORS = {
+    "torque": ("Torque", "N m", "V", "The mean is that of absolute errors."),
+    "current": (
+        "Current",
+        "A",
+        "VII",
+        "Filtered currents of joints that move; the mean is that of absolute errors. The paper "
+        "takes every sample unfiltered and keeps the sign of the mean: ur_energy protocol s0.",
+    ),
+}
+
+
+def error_table(
+    key: str, metrics: Mapping[str, Any], names: Sequence[str], label: str
+) -> Table | None:
+    """Mean, largest and RMS error and R² by joint (S0 Tables V and VII)."""
+    what, unit, number, note = _ERRORS[key]
+    if (entries := metrics.get(key)) is None:
+        return None
+    return Table(
+        f"{what} error, {label} (Table {number})",
+        ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
+        [
+            (name, row["mean"], row["max"], row["rms"], row["r2"])
+            for name, row in zip(names, entries, strict=True)
+        ],
+        note,
+    )
+
+
+def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
+    """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
+    rows: list[tuple[Cell, ...]] = []
+    for entry, label in zip(metrics, labels, strict=True):
+        for key, how in POWERS.items():
+            if (power := entry.get(key)) is None:
+                continue
+            # Models written before the interval was stored have none.
+            low, high = power.get("rmse_low"), power.get("rmse_high")
+            interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
+            figures = (power[name] for name in ("rmse_percent", "r2", "energy_error_percent"))
+            motion = entry.get("motion_energy_error_percent")
+            shown = motion if key == "power_from_motion" else None
+            rows.append((f"{label}, {how}", power["rmse"], interval, *figures, shown))
+    if not rows:
+        return None
+    return Table(
+        "Power at the supply: model against measurement",
+        ("recording", "RMSE [W]", "95 % [W]", "RMSE [% of range]", "R²", "energy error [%]",
+         "error of motion energy [%]"),
+        rows,
+        "Motion energy is the energy of the supply above its power at standstill.",
+    )  # fmt: skip
+
+
+# Tables of the identified parameters.
+
+
+def drive_table(model: EnergyModel) -> tuple[str, list[str], list[list[Any]]]:
+    """Drive constants: robot file, result and S0's assumptions, as title, columns and rows.
+
+    k_m = k_t / sqrt(R) is the torque per square root of copper loss.
+    """
+    robot = load_robot(model.robot)
+    rows: list[list[Any]] = []
+    for j, joint in enumerate(model.joints):
+        nominal_k_t, nominal = robot.torque_constant[j], robot.winding_resistance[j]
+        k_t, resistance = joint.torque_constant, joint.winding_resistance
+        k_m = motor_constant(nominal_k_t, nominal), motor_constant(k_t, resistance)
+        ratio = k_t / joint.back_emf_constant if joint.back_emf_constant else None
+        rows.append([joint.name, nominal_k_t, k_t, nominal, resistance, *k_m, ratio])
+    assumed = ", ".join(f"{k:.3f} (size {size})" for size, k in CATALOGUE_MOTOR_CONSTANT.items())
+    source = model.joints[0].source.get("winding_resistance")
+    title = f"drives, R and k_b by {source}; S0: k_t/k_b {KT_OVER_KB}, k_m {assumed}"
+    columns = ["joint", "k_t file", "k_t", "R file", "R", "k_m file", "k_m", "k_t/k_b"]
+    return title, columns, rows
+
+
+def _source(sources: Mapping[str, str], name: str) -> str:
+    """The identification stage that a quantity comes from."""
+    return sources.get(name, "given").replace("_", " ")
+
+
+def inertia_table(model: EnergyModel) -> Table:
+    """Motor and reducer inertia (S0 Table IV)."""
+    robot = load_robot(model.robot)
+    reflected = np.array([joint.reflected_inertia for joint in model.joints])
+    motor_side, rotor = split_inertia(reflected, robot)
+    columns = {
+        "joint": [joint.name for joint in model.joints],
+        "reflected, joint side [kg m²]": reflected,
+        "± 95 %": [
+            CONFIDENCE * float(joint.std.get("reflected_inertia", np.nan)) for joint in model.joints
+        ],
+        "robot file [kg m²]": robot.reflected_inertia,
+        "motor side [10⁻⁴ kg m²]": 1e4 * motor_side,
+        "reducer, catalogue [10⁻⁴ kg m²]": 1e4 * robot.reducer_inertia,
+        "motor [10⁻⁴ kg m²]": 1e4 * rotor,
+        "from": [_source(joint.source, "reflected_inertia") for joint in model.joints],
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    note = "From target_moment, which includes motor inertia but no friction."
+    return Table("Inertia of motors and reducers (Table IV)", tuple(columns), rows, note)
+
+
+def friction_tables(model: EnergyModel) -> tuple[Table, Table]:
+    """Torque constants and friction (S0 Table VI), and the reasons for the friction laws."""
+    names = list(dict.fromkeys(n for j in model.joints for n in j.friction.law.parameters))
+    rows, reasons = [], []
+    for joint in model.joints:
+        law, values = joint.friction.law, joint.friction.parameters
+        rows.append(
+            (
+                joint.name,
+                with_interval(joint.torque_constant, joint.std.get("torque_constant")),
+                law.name.replace("_", " "),
+                *(with_interval(values[n], joint.std.get(n)) if n in values else None
+                  for n in names),
+                _source(joint.source, "torque_constant"),
+            )
+        )  # fmt: skip
+        reasons.append(
+            (joint.name, f"{law.description}: {joint.friction_reason or 'as requested'}")
+        )
+    units = (f"{n.replace('_', ' ')} [{PARAMETER_UNITS.get(n, '')}]" for n in names)
+    columns = ("joint", "k_t [N m/A]", "friction law", *units, "from")
+    title = "Torque constants and friction (Table VI)"
+    return (
+        Table(title, columns, rows, "Motor side, ± 95 %."),
+        Table("Why these friction laws", ("", ""), reasons),
+    )
+
+
+def provenance_table(model: EnergyModel) -> Table:
+    """Origin of the model: robot, software, recordings."""
+    made, payload, bus = model.provenance, model.setup.payload, model.bus
+
+    def known(name: str) -> str:
+        return "unknown" if made.get(name) is None else str(made[name])
+
+    center = ", ".join(f"{c:.3f}" for c in payload.center_of_mass)
+    power = f"{bus.kind}, from {bus.source.replace('_', ' ')}; standby {bus.standby:.2f} W"
+    rows = [
+        ("robot", model.robot),
+        *([("model", model_words(model, None))] if is_generic(model) else []),
+        ("serial number", known("serial")),
+        ("controller software", known("firmware")),
+        ("package version", known("package_version")),
+        ("made", known("date")),
+        ("gravity in the base frame [m/s²]", ", ".join(f"{g:.3f}" for g in model.setup.gravity)),
+        ("payload", f"{payload.mass:.3f} kg at ({center}) m"),
+        ("mounting and payload are", model.setup_source),
+        ("bus power model", f"{power}; {bus.reason}"),
+    ]
+    rows += [
+        (
+            "fitted on",
+            f"{bag.get('path')}: {bag.get('samples')} samples, {bag.get('duration', 0):.1f} s, "
+            f"SHA-256 {bag.get('sha256')}",
+        )
+        for bag in made.get("bags") or ()
+    ]
+    return Table("Origin of the model", ("", ""), rows)
+
+
+# The page.
+
+
+def report_page(report: Report) -> Page:
+    """The page of a report."""
+    model, bags = report.model, report.bags
+    shown = ", ".join(f"{bag.label} ({bag.analysis.motion})" for bag in bags)
+    # Serial numbers of the recordings, and of the model where that is another.
+    found = sorted({text for bag in bags if (text := bag.energy.serials["recording"])})
+    arms = f"Serial number{'s' if found[1:] else ''} {', '.join(found)}. " if found else ""
+    serial = report.serials["model"]
+    arms += f"Model of {serial}. " if serial and found != [serial] else ""
+    return Page(
+        title=f"Energy of a {arm_name(model.robot_name)}"
+        + (" (generic model)" if is_generic(model) else ""),
+        subtitle=f"{arms}Recordings: {shown}.",
+        verdict=report.verdict,
+        tiles=_tiles(report),
+        joint_names=[joint.name for joint in model.joints],
+        recordings=[bag.label for bag in bags],
+        sections=list(_sections(report)),
+    )
+
+
+def _each(entries: Sequence[T], make: Callable[[T], Chart | Table | None]) -> tuple[Item, ...]:
+    """One chart or table per recording, if its data allow it."""
+    made = [(make(entry), number) for number, entry in enumerate(entries)]
+    return tuple(Item(content, number) for content, number in made if content is not None)
+
+
+def _sections(report: Report) -> Iterable[Section]:
+    model, bags, shift = report.model, report.bags, report.shift
+    robot, generic = load_robot(model.robot), is_generic(model)
+    analyses = [bag.analysis for bag in bags]
+    names = [joint.name for joint in model.joints]
+    cut = any(analysis.cut for analysis in analyses)
+    energy = (
+        *_each(analyses, charts.stack_chart),
+        *_each(analyses, charts.energy_split_chart),
+        *_each(bags, lambda b: energy_table(b.energy, b.label)),
+        *_each(analyses, charts.bus_chart),
+        *items(power_table([bag.metrics for bag in bags], [bag.label for bag in bags])),
+        *_each(analyses, charts.power_chart),
+        *_each(analyses, charts.energy_chart),
+    )
+    text = f"Curves show the first {DRAWN_SECONDS / 60:.0f} minutes." if cut else ""
+    yield Section("energy", "Energy", text, energy)
+    text = "All recordings one after another."
+    text += " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
+    tables = shift_table(shift, report.tariff), cycle_table(shift)
+    yield Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
+    torque = (
+        *_each(analyses, charts.torque_chart),
+        *items(charts.torque_error_chart(analyses)),
+        *_each(bags, lambda b: error_table("torque", b.metrics, names, b.label)),
+        *items(inertia_table(model)),
+    )
+    text = (
+        "How well the rigid-body model and the motors' inertia reproduce the controller's torque."
+    )
+    yield Section("torque", "Torque and inertia", text, torque)
+    current = (
+        *_each(analyses, charts.current_chart),
+        *items(charts.current_error_chart(analyses)),
+        *_each(bags, lambda b: error_table("current", b.metrics, names, b.label)),
+        *items(*friction_tables(model)),
+        *_each(analyses, charts.friction_chart),
+        *items(temperature_law_chart(model)),
+        *_each(analyses, charts.temperature_chart),
+    )
+    text = "How well torque constants and friction reproduce the measured motor currents."
+    yield Section("current", "Current and friction", text, current)
+    title, columns, rows = drive_table(model)
+    drives = Table(title[0].upper() + title[1:], columns, rows)
+    base = regroup(FullRegressor(robot, snapped_to_axis(model.setup.gravity)))
+    values = singular_value_charts(base.singular_values, base.rank)
+    title = "Parameters of the arm type" if generic else "Identified parameters"
+    text = f"Of a {model_words(model, None)}." if generic else ""
+    found = items(interval_chart(model, robot), drives, *values)
+    yield Section("parameters", title, text, found)
+    motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
+    yield Section("motion", "The motion", "", motion)
+    yield Section("provenance", "Provenance", "", items(provenance_table(model)))
+
+
+def _tiles(report: Report) -> list[Tile]:
+    shift, tariff = report.shift, report.tariff
+    mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
+    duration = duration_text(shift.seconds)
+    tiles = [
+        Tile(energy_text(shift.energy), f"in {duration}, ± {energy_text(shift.half_width)}"),
+        Tile(f"{mean:.1f} W", "mean power of the whole arm"),
+        Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
+    ]
+    if shift.bus_energy:
+        error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
+        tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
+    cost, emission = tariff.cost(mean * 3.6e6), tariff.emission(mean * 3.6e6)
+    if cost is not None:
+        tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
+    if emission is not None:
+        tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
+    if shift.cycles:
+        mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
+        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+    return tiles
