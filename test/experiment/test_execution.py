@@ -21,6 +21,7 @@ from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
 from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
+from ur_energy_model.experiment.same_arm import KnownArm
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_bag
@@ -32,14 +33,14 @@ ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, so that these tests run beside others."""
 RATE = 125.0
 LIMITS = limits_of(DesignRequest(ROBOT))
-HOLD = ("--motion", "hold")
+OPTIONS = ("--motion", "hold", "--seed", "7", "--speed", "2")
 
 
 @pytest.fixture(scope="module")
-def fast(simulate, fresh_host):
+def host(simulate, fresh_host):
     """Address of a simulated controller at twice the speed."""
     host = fresh_host()
-    simulate(host, *HOLD, "--speed", "2", robot=ROBOT.name)
+    simulate(host, *OPTIONS, robot=ROBOT.name)
     return host
 
 
@@ -52,15 +53,8 @@ def short() -> FourierTrajectory:
     return replace(whole, q0=start + b.sum(axis=1), a=a, b=b, period=4.0, repetitions=1, design={})
 
 
-class Approval:
-    """Keeps the summaries and approves."""
-
-    def __init__(self) -> None:
-        self.shown: list[MotionSummary] = []
-
-    def __call__(self, summary: MotionSummary) -> bool:
-        self.shown.append(summary)
-        return True
+def yes(summary: MotionSummary) -> bool:
+    return summary.robot == ROBOT.name
 
 
 @contextmanager
@@ -97,7 +91,7 @@ def control(host: str, line: str) -> None:
 
 
 def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
-    fast, short, tmp_path, monkeypatch
+    host, short, tmp_path, monkeypatch
 ):
     """The controller's watchdog ends a program after half a second without set points."""
     (tmp_path / "slow_motion.py").write_text(
@@ -109,40 +103,35 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
     monkeypatch.syspath_prepend(tmp_path)
     kind = importlib.import_module("slow_motion").SlowMotion
     motion = kind(**{each.name: getattr(short, each.name) for each in fields(short) if each.init})
-    approve, bag = Approval(), tmp_path / "bag"
-    result = execute(ExecutionPlan(motion, LIMITS), fast, bag, approve=approve)
+    shown: list[MotionSummary] = []
+    bag = tmp_path / "bag"
+
+    def approve(summary: MotionSummary) -> bool:
+        shown.append(summary)
+        return True
+
+    result = execute(ExecutionPlan(motion, LIMITS), host, bag, approve=approve)
     assert result.completed, result.reason
-    assert result.status.lost == 0
-    assert result.following_error < 0.02
-    (summary,) = approve.shown
+    assert (result.status.lost, result.following_error < 0.02) == (0, True)
+    (summary,) = shown
     assert (summary.robot, summary.duration) == (ROBOT.name, short.duration)
     np.testing.assert_allclose(summary.start, short.start)
     assert summary.joint_speed.max() < 3.2
-
     telemetry = read_bag(bag)
-    assert telemetry.gaps == ()
-    assert telemetry.info.simulated
+    assert (telemetry.gaps, telemetry.info.simulated) == ((), True)
     np.testing.assert_allclose(np.diff(telemetry.time), 1 / RATE, atol=1e-6)
     # The arm went where the series says, later by the controller's lag and the rest before.
     moving = np.flatnonzero(np.abs(telemetry["target_qd"]).max(axis=1) > 1e-4)
     begin, end = telemetry.time[moving[0]], telemetry.time[moving[-1]]
     assert end - begin == pytest.approx(short.duration, rel=0.1)
-    reached = telemetry["actual_q"]
-    wanted = short.sample(np.linspace(0, short.duration, 500))[0]
+    reached, wanted = telemetry["actual_q"], short.sample(np.linspace(0, short.duration, 500))[0]
     np.testing.assert_allclose(reached.max(axis=0), wanted.max(axis=0), atol=0.02)
     np.testing.assert_allclose(reached.min(axis=0), wanted.min(axis=0), atol=0.02)
 
 
-def test_unsafe_trajectories_are_refused_before_connecting(short, tmp_path):
-    wild = replace(short, a=20 * short.a, b=20 * short.b)
-    with pytest.raises(MotionRefusedError, match="not safe"):
-        execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", tmp_path / "bag", approve=Approval())
-
-
-def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
+def test_a_proof_is_run_and_its_saving_measured(host, tmp_path: Path) -> None:
     proof = Proof.of(hand_made_cycle(ROBOT), 1)
-    plan = ExecutionPlan(proof.motion(), LIMITS)
-    result = execute(plan, fast, tmp_path / "proof", approve=Approval())
+    result = execute(ExecutionPlan(proof.motion(), LIMITS), host, tmp_path / "proof", approve=yes)
     assert result.completed, result.reason
     saving = measured_saving(tmp_path / "proof", proof)
     assert 1.0 < saving.saving_percent < 40.0
@@ -152,9 +141,39 @@ def test_a_proof_is_run_and_its_saving_measured(fast, tmp_path: Path) -> None:
         assert (np.abs(recorded[name]).max(axis=0) < ROBOT.max_velocity).all()
 
 
-def test_interrupt_stops_the_arm_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
-    host = fresh_host()
-    simulate(host, *HOLD, robot=ROBOT.name)
+def test_unsafe_motions_and_other_arms_are_refused(host, short, tmp_path: Path) -> None:
+    """Unsafe ones before connecting; another arm with both serials unless insisted."""
+    wild = replace(short, a=20 * short.a, b=20 * short.b)
+    with pytest.raises(MotionRefusedError, match="not safe"):
+        execute(ExecutionPlan(wild, LIMITS), "127.0.15.99", tmp_path / "bag", approve=yes)
+    at, mine, other = home_position(ROBOT)[None], "2015350123", "20000000007"
+    plan, other_model = (
+        ExecutionPlan(
+            load_trajectory(config_file("excitation", f"{name}.yaml")),
+            limits_of(DesignRequest(load_robot(name))),
+            arm=KnownArm("monday", name, mine, positions=at),
+        )
+        for name in (ROBOT.name, "ur10")
+    )
+    shown: list[MotionSummary] = []
+
+    def decline(summary: MotionSummary) -> bool:
+        shown.append(summary)
+        return False
+
+    for refused in (plan, other_model, replace(other_model, another_arm=True)):
+        with pytest.raises(MotionRefusedError) as error:
+            execute(refused, host, tmp_path / "bag", approve=decline)
+        assert mine in str(error.value)
+        assert other in str(error.value)
+    assert not shown
+    with pytest.raises(MotionRefusedError, match="not approved"):
+        execute(replace(plan, another_arm=True), host, tmp_path / "bag", approve=decline)
+    assert mine in shown[0].other_arm
+    assert other in shown[0].other_arm
+
+
+def test_interrupt_stops_the_arm_and_keeps_the_bag(host, short, tmp_path):
     with execution(host, replace(short, repetitions=6), tmp_path) as child:
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=90)
@@ -167,23 +186,8 @@ def test_interrupt_stops_the_arm_and_keeps_the_bag(simulate, fresh_host, short, 
     assert (telemetry["safety_mode"] == 1).all()
 
 
-def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
-    host = fresh_host()
-    controller = simulate(host, *HOLD, robot=ROBOT.name)
-    with execution(host, replace(short, repetitions=6), tmp_path) as child:
-        controller.kill()
-        output, errors = child.communicate(timeout=90)
-    assert (child.returncode, output) == (1, ""), errors
-    assert "kept" in errors.splitlines()[-1]
-    telemetry = read_bag(tmp_path / "bag")
-    assert len(telemetry) > RATE
-    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage
-
-
-def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
+def test_a_cut_connection_stops_the_arm(host, short, tmp_path):
     """The arm comes to rest although the connection is lost."""
-    host = fresh_host()
-    controller = simulate(host, *HOLD, robot=ROBOT.name)
     with execution(host, replace(short, repetitions=8), tmp_path) as child:
         control(host, "fault stalled_stream@0+inf")
         _, errors = child.communicate(timeout=90)
@@ -192,7 +196,19 @@ def test_a_cut_connection_stops_the_arm(simulate, fresh_host, short, tmp_path):
     assert len(read_bag(tmp_path / "bag")) > RATE
     control(host, "clear")
     with RtdeSource(host, patience=10.0) as source:
-        after = source.read(2.0)
+        after = source.read(1.0)
     assert after is not None
     assert np.abs(after["target_qd"]).max() < 1e-3
-    controller.terminate()
+
+
+def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, short, tmp_path):
+    host = fresh_host()
+    controller = simulate(host, *OPTIONS, robot=ROBOT.name)
+    with execution(host, replace(short, repetitions=6), tmp_path) as child:
+        controller.kill()
+        output, errors = child.communicate(timeout=90)
+    assert (child.returncode, output) == (1, ""), errors
+    assert "kept" in errors.splitlines()[-1]
+    telemetry = read_bag(tmp_path / "bag")
+    assert len(telemetry) > RATE
+    assert all(gap.index == len(telemetry) for gap in telemetry.gaps)  # at most the outage

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ur_energy_model.errors import MotionRefusedError
-from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
-from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
 from ur_energy_model.experiment.same_arm import (
     KnownArm,
     arm_in,
     differences,
     unknown,
 )
-from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.kinematics import compose
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.trajectory.motions import Hold
 from ur_energy_model.trajectory.named_motions import home_position, named_motion
 from ur_energy_model.typing import Array
@@ -79,35 +73,3 @@ def test_each_difference_is_seen_alone(recorded: KnownArm, case: str) -> None:
     assert len(problems) == bool(word), problems
     assert all(word in problem for problem in problems)
     assert unknown(recorded, found) == []
-
-
-def test_another_arm_is_refused_with_both_serials_unless_insisted(
-    simulate, fresh_host, tmp_path: Path
-) -> None:
-    host = fresh_host()
-    simulate(host, "--motion", "hold", "--seed", "7")
-    home = home_position(ROBOT)
-    plan, other_model = (
-        ExecutionPlan(
-            load_trajectory(config_file("excitation", f"{name}.yaml")),
-            limits_of(DesignRequest(load_robot(name))),
-            arm=KnownArm("monday", name, MINE, positions=home[None]),
-        )
-        for name in ("ur5e", "ur10e")
-    )
-    shown: list[MotionSummary] = []
-
-    def decline(summary: MotionSummary) -> bool:
-        shown.append(summary)
-        return False
-
-    for refused in (plan, other_model, replace(other_model, another_arm=True)):
-        with pytest.raises(MotionRefusedError) as error:
-            execute(refused, host, tmp_path / "bag", approve=decline)
-        assert MINE in str(error.value)
-        assert "20000000007" in str(error.value)
-    assert not shown
-    with pytest.raises(MotionRefusedError, match="not approved"):
-        execute(replace(plan, another_arm=True), host, tmp_path / "bag", approve=decline)
-    assert MINE in shown[0].other_arm
-    assert "20000000007" in shown[0].other_arm

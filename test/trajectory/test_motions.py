@@ -26,12 +26,10 @@ def sampled(motion, rate=1000.0):
     return t, *motion.sample(t)
 
 
-@pytest.fixture(scope="module", params=["ur3", "ur20"])
-def robot(request):
-    return load_robot(request.param)
+MOVING = pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
 
 
-@pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
+@MOVING
 def test_velocity_and_acceleration_are_derivatives(name):
     t, q, qd, qdd = sampled(named_motion(name, load_robot("ur5e")))
     dt = t[1] - t[0]
@@ -41,8 +39,10 @@ def test_velocity_and_acceleration_are_derivatives(name):
     assert np.quantile(error, 0.95) < 0.02
 
 
-@pytest.mark.parametrize("name", [name for name in MOTIONS if name != "hold"])
-def test_named_motions_respect_the_limits_of_every_arm(name, robot):
+@MOVING
+@pytest.mark.parametrize("arm", ["ur3", "ur20"])
+def test_named_motions_respect_the_limits_of_every_arm(name, arm):
+    robot = load_robot(arm)
     motion = named_motion(name, robot)
     limits = MotionLimits.for_robot(robot)
     _, q, qd, qdd = sampled(motion, 200.0)
