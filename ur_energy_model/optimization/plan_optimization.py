@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,99 +22,19 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
+LONGEST, MOST_MOVES = 300.0, 50
+"""Longest plan that is optimized [s], and its most moves from rest to rest; bound time and memory.
+"""
 PERIOD = 0.01
 """Period of the points of the new plan [s]; quintics between them carry the motion."""
-REST = 1e-4
-"""Time between the points at which acceleration ends and a wait begins [s]."""
-LEAST_WAY = 1e-3
-"""Length of path below which a plan does not move [rad]."""
-
-
-def optimize_plan(
-    model: EnergyModel,
-    plan: Plan,
-    *,
-    duration: float | None = None,
-    dynamics: ArmDynamics | None = None,
-    temperature: Array | None = None,
-    limits: PathLimits | None = None,
-) -> Plan:
-    """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
-
-    Args:
-        model: of the arm.
-        plan: from rest to rest.
-        duration: of the new plan [s]; that of the plan if None.
-        dynamics: of the arm in its setup; the model's where None.
-        temperature: of the joints [n], degC.
-        limits: to keep; None takes the robot file's, raised to what the plan itself needs.
-
-    Raises:
-        InputError: the plan does not move, or the duration is below the time-optimal one.
-    """
-    dynamics = model.dynamics() if dynamics is None else dynamics
-    time, q, qd, qdd = plan.sampled()
-    if np.linalg.norm(np.diff(q, axis=0), axis=1).sum() < LEAST_WAY:
-        raise InputError(plan.source, "does not move", "give a trajectory that moves")
-    if limits is None:
-        ratio = np.array([joint.gear_ratio for joint in model.joints])
-        link = dynamics.inverse_dynamics(q, qd, qdd)
-        torque = model.from_link_torque(link, qd, qdd, temperature=temperature, std=False)
-        shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
-        limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
-    length = plan.duration if duration is None else duration
-    arm = PathDynamics(model, dynamics, (time, q, qd), temperature)
-    fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
-    if length < fastest.duration:
-        raise InputError(
-            plan.source,
-            f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s",
-            "give it more time",
-        )
-    ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
-    holding = model.from_link_torque(
-        dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
-    ).total_power
-    allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
-    found = allocator.allocate(length)
-    new = _waiting(
-        Plan(*found.laws[0].sample(PERIOD), source=plan.source),
-        length,
-        first=bool(holding[0] < holding[1]),
-    )
-    if duration is not None and duration != plan.duration:
-        return new
-    before, after = (
-        predict_energy(model, each, dynamics=dynamics, temperature=temperature).total
-        for each in (plan, new)
-    )
-    return new if after < before else plan
-
-
-def _waiting(plan: Plan, duration: float, *, first: bool) -> Plan:
-    """The plan with a wait at its start or end that fills a duration [s]."""
-    assert plan.qd is not None
-    assert plan.qdd is not None
-    wait = duration - plan.duration
-    if wait < PERIOD:
-        return replace(plan, time=plan.time * (duration / plan.duration))
-    still = np.zeros((2, plan.q.shape[1]))
-    here = np.repeat(plan.q[:1] if first else plan.q[-1:], 2, axis=0)
-    begin = np.array([0.0, wait - REST] if first else [plan.duration + REST, duration])
-    added, own = (begin, here, still, still), (plan.time + first * wait, plan.q, plan.qd, plan.qdd)
-    pairs = zip(added, own, strict=True) if first else zip(own, added, strict=True)
-    time, q, qd, qdd = (np.concatenate(pair) for pair in pairs)
-    return Plan(time, q, qd, qdd, plan.source)
-
-
-LONGEST = 300.0
-"""Longest plan that is optimized [s]; bounds time and memory."""
-MOST_MOVES = 50
-"""Most moves from rest to rest of a plan that is optimized."""
 SAMPLE_PERIOD = 0.004
 """Sample period of the plan's path [s]."""
 STILL = 1e-4
 """Joint speed below which a point of a plan is at rest [rad/s]."""
+REST = 1e-4
+"""Time between the points at which acceleration ends and a wait begins [s]."""
+LEAST_WAY = 1e-3
+"""Length of path below which a plan does not move [rad]."""
 
 
 def optimize_moves(
@@ -139,7 +58,14 @@ def optimize_moves(
         InputError: the plan does not start and end at rest, does not move, is too long, or has too
             many stops.
     """
-    stops = _stops(plan)
+    stops = np.array([0, len(plan.time) - 1])
+    if plan.qd is not None:
+        still = np.abs(plan.qd).max(axis=1) < STILL
+        if not (still[0] and still[-1]):
+            raise InputError(
+                plan.source, "does not start and end at rest", "send whole motions for optimization"
+            )
+        stops = np.flatnonzero(still)
     if len(stops) > MOST_MOVES + 1 or plan.duration > LONGEST:
         raise InputError(
             plan.source,
@@ -148,29 +74,78 @@ def optimize_moves(
         )
     starts: list[float] = []
     moves: list[Motion] = []
-    for first, last in pairwise(stops):
+    for first, last in pairwise(stops.tolist()):
         part = plan.part(first, last)
-        if np.ptp(part.q, axis=0).max() < LEAST_WAY:
-            continue
-        new = optimize_plan(model, part, dynamics=dynamics, temperature=temperature)
-        starts.append(float(plan.time[first] - plan.time[0]))
-        moves.append(Sampled(*new.sampled(SAMPLE_PERIOD)))
+        if np.ptp(part.q, axis=0).max() >= LEAST_WAY:
+            new = optimize_plan(model, part, dynamics=dynamics, temperature=temperature)
+            starts.append(float(plan.time[first] - plan.time[0]))
+            moves.append(Sampled(*new.sampled(SAMPLE_PERIOD)))
     if not moves:
         raise InputError(plan.source, "does not move", "send a plan that moves")
     return Chain(moves, starts, plan.duration)
 
 
-def _stops(plan: Plan) -> list[int]:
-    """Points at rest, with both ends.
+def optimize_plan(
+    model: EnergyModel,
+    plan: Plan,
+    *,
+    duration: float | None = None,
+    dynamics: ArmDynamics | None = None,
+    temperature: Array | None = None,
+    limits: PathLimits | None = None,
+) -> Plan:
+    """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
+
+    Args:
+        model: of the arm.
+        plan: from rest to rest.
+        duration: of the new plan [s]; that of the plan if None.
+        dynamics: of the arm in its setup; the model's where None.
+        temperature: of the joints [n], degC.
+        limits: to keep; None takes the robot file's, raised to what the plan itself needs.
 
     Raises:
-        InputError: the arm moves at an end.
+        InputError: the duration is below the time-optimal one.
     """
-    if plan.qd is None:
-        return [0, len(plan.time) - 1]
-    still = np.abs(plan.qd).max(axis=1) < STILL
-    if not (still[0] and still[-1]):
+    dynamics = model.dynamics() if dynamics is None else dynamics
+    time, q, qd, qdd = plan.sampled()
+    if limits is None:
+        ratio = np.array([joint.gear_ratio for joint in model.joints])
+        link = dynamics.inverse_dynamics(q, qd, qdd)
+        torque = model.from_link_torque(link, qd, qdd, temperature=temperature, std=False)
+        shown = reached(q, qd, qdd, torque.motor_torque * ratio, dynamics)
+        limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
+    length = plan.duration if duration is None else duration
+    arm = PathDynamics(model, dynamics, (time, q, qd), temperature)
+    fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
+    if length < fastest.duration:
         raise InputError(
-            plan.source, "does not start and end at rest", "send whole motions for optimization"
+            plan.source,
+            f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s",
+            "give it more time",
         )
-    return [int(index) for index in np.flatnonzero(still)]
+    ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
+    holding = model.from_link_torque(
+        dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
+    ).total_power
+    allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
+    times, *motion = allocator.allocate(length).laws[0].sample(PERIOD)
+    end = float(times[-1])
+    wait = length - end
+    if wait < PERIOD:
+        pieces = [(times * (length / end), *motion)]
+    else:  # it stands where that takes less
+        still, first = np.zeros((2, q.shape[1])), bool(holding[0] < holding[1])
+        here = np.repeat(motion[0][:1] if first else motion[0][-1:], 2, axis=0)
+        begin = np.array([0.0, wait - REST] if first else [end + REST, length])
+        pieces = [(times + first * wait, *motion), (begin, here, still, still)]
+        pieces = pieces[::-1] if first else pieces
+    time, q, qd, qdd = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    new = Plan(time, q, qd, qdd, plan.source)
+    if duration is not None and duration != plan.duration:
+        return new
+    before, after = (
+        predict_energy(model, each, dynamics=dynamics, temperature=temperature).total
+        for each in (plan, new)
+    )
+    return new if after < before else plan
