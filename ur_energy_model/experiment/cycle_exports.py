@@ -137,12 +137,6 @@ PREDICTION = "cycle.csv"
 RESULT = "result.json"
 
 
-def controller_times(duration: float, rate: float) -> Array:
-    """Times of the controller's cycles, of which there are `rate` in a second [Hz], and the end."""
-    time = np.arange(0.0, duration, 1.0 / rate)
-    return np.append(time, duration) if duration - time[-1] > 1e-6 else time
-
-
 def export_cycle(
     optimized: OptimizedCycle, robot: RobotDescription, folder: str | Path
 ) -> dict[Path, str]:
@@ -154,7 +148,8 @@ def export_cycle(
         InputError: a file cannot be written, or the moves of the cycle do not follow each other.
     """
     motion = motion_of(optimized.cycle.source, optimized.stretches)
-    time = controller_times(motion.duration, robot.rate)
+    time = np.arange(0.0, motion.duration, 1.0 / robot.rate)
+    time = np.append(time, motion.duration) if motion.duration - time[-1] > 1e-6 else time
     q, qd, qdd = motion.sample(time)
     texts = {
         SHEET: (sheet_csv(optimized.sheet), "what to type, step by step"),

@@ -70,25 +70,17 @@ def rest_basis(harmonics: int) -> Array:
 
 @dataclass(frozen=True)
 class FourierTrajectory:
-    """A periodic joint trajectory that starts and ends at rest.
+    """A periodic joint trajectory that starts and ends at rest."""
 
-    Attributes:
-        robot: name of the arm that it was designed for.
-        period: of the first harmonic [s].
-        repetitions: number of periods.
-        q0: constant part [n], rad.
-        a: sine coefficients [n, harmonics], rad.
-        b: coefficients of minus cosine [n, harmonics], rad.
-        design: design parameters and results of the checks, as in the file.
-    """
+    robot: str  # name of the arm that it was designed for
+    period: float  # of the first harmonic [s]
+    repetitions: int  # number of periods
+    q0: Array  # constant part [n], rad
+    a: Array  # sine coefficients [n, harmonics], rad
+    b: Array  # coefficients of minus cosine [n, harmonics], rad
+    design: Mapping[str, Any] = field(default_factory=dict)  # parameters, checks, as in the file
 
-    robot: str
-    period: float
-    repetitions: int
-    q0: Array
-    a: Array
-    b: Array
-    design: Mapping[str, Any] = field(default_factory=dict)
+    starts_smoothly = True  # the acceleration is zero at both ends
 
     @property
     def dof(self) -> int:
@@ -122,18 +114,9 @@ class FourierTrajectory:
         """
         instants = np.atleast_1d(np.asarray(time, dtype=float))
         inside = np.clip(instants, 0.0, self.duration)
-        position, velocity, acceleration = series(inside, self.harmonics, self.period)
-        moving = (inside == instants)[:, None]
-        return (
-            position @ self.coefficients,
-            moving * (velocity @ self.coefficients),
-            moving * (acceleration @ self.coefficients),
-        )
-
-    @property
-    def starts_smoothly(self) -> bool:
-        """Whether the acceleration is zero at both ends; always true."""
-        return True
+        basis, moving = series(inside, self.harmonics, self.period), (inside == instants)[:, None]
+        q, qd, qdd = (values @ self.coefficients for values in basis)
+        return q, moving * qd, moving * qdd
 
     def repeated(self, repetitions: int) -> FourierTrajectory:
         """The same trajectory with another number of repetitions."""

@@ -16,16 +16,11 @@ class Trapezoid:
     """Trapezoidal speed, triangular where the distance is too short for full speed.
 
     The profile of the controller's own moves.
-
-    Attributes:
-        distance: not negative (any unit u).
-        speed: highest speed, u/s.
-        acceleration: u/s^2, of both ramps.
     """
 
-    distance: float
-    speed: float
-    acceleration: float
+    distance: float  # not negative (any unit u)
+    speed: float  # highest, u/s
+    acceleration: float  # of both ramps, u/s^2
 
     @property
     def peak(self) -> float:
@@ -48,21 +43,14 @@ class Trapezoid:
         """As `Profile.sample`; at rest outside."""
         end, ramp, peak = self.duration, self.ramp, self.peak
         t = np.clip(t, 0.0, end)
-        rising, falling = t < ramp, t > end - ramp
-        left = end - t
-        way = np.where(
-            rising,
-            0.5 * self.acceleration * t**2,
-            np.where(
-                falling, self.distance - 0.5 * self.acceleration * left**2, peak * (t - 0.5 * ramp)
-            ),
-        )
-        speed = np.where(
-            rising, self.acceleration * t, np.where(falling, self.acceleration * left, peak)
-        )
+        phases, left, a = [t < ramp, t > end - ramp], end - t, self.acceleration
+        way = [0.5 * a * t**2, self.distance - 0.5 * a * left**2]
         inside = (t > 0.0) & (t < end)
-        rate = np.where(rising, self.acceleration, np.where(falling, -self.acceleration, 0.0))
-        return way, speed, np.where(inside, rate, 0.0)
+        return (
+            np.select(phases, way, peak * (t - 0.5 * ramp)),
+            np.select(phases, [a * t, a * left], peak),
+            np.where(inside, np.select(phases, [a, -a], 0.0), 0.0),
+        )
 
 
 class Profile(Protocol):
@@ -85,15 +73,10 @@ class Profile(Protocol):
 
 @dataclass(frozen=True)
 class Cycloid:
-    """Cycloidal profile with continuous acceleration (Battistini et al.).
+    """Cycloidal profile with continuous acceleration (Battistini et al.)."""
 
-    Attributes:
-        distance: any unit u.
-        duration: s.
-    """
-
-    distance: float
-    duration: float
+    distance: float  # any unit u
+    duration: float  # s
 
     def sample(self, t: Array) -> tuple[Array, Array, Array]:
         """As `Profile.sample`; at rest outside."""
@@ -237,23 +220,26 @@ class Sinusoids:
 
     q = centre + fade(t) amplitude sin(2 pi frequency t), with fade from 0 to 1 and back to 0 by
     smooth steps of `fade_time` at both ends.
-
-    Attributes:
-        centre, amplitude, frequency: [n], rad, rad, Hz.
-        duration: s.
-        fade_time: s.
     """
 
-    centre: Array
-    amplitude: Array
-    frequency: Array
-    duration: float
-    fade_time: float = 2.0
+    centre: Array  # [n], rad
+    amplitude: Array  # [n], rad
+    frequency: Array  # [n], Hz
+    duration: float  # s
+    fade_time: float = 2.0  # s
 
     def sample(self, time: Array) -> tuple[Array, Array, Array]:
         """As `Motion.sample`."""
         time = np.clip(time, 0.0, self.duration)
-        fade, fade_d, fade_dd = (part[:, None] for part in self._fade(time))
+        late = time > 0.5 * self.duration
+        u = np.clip(np.where(late, self.duration - time, time) / self.fade_time, 0.0, 1.0)
+        first = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
+        fades = (
+            u**3 * (10.0 - 15.0 * u + 6.0 * u**2),
+            np.where(late, -first, first),
+            60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.fade_time**2,
+        )
+        fade, fade_d, fade_dd = (part[:, None] for part in fades)
         pace = 2 * np.pi * self.frequency
         angle = time[:, None] * pace
         sin, cos = np.sin(angle), np.cos(angle)
@@ -261,15 +247,6 @@ class Sinusoids:
         qd = fade_d * sin + fade * pace * cos
         qdd = fade_dd * sin + 2 * fade_d * pace * cos - fade * pace**2 * sin
         return (self.centre + self.amplitude * q, self.amplitude * qd, self.amplitude * qdd)
-
-    def _fade(self, time: Array) -> tuple[Array, Array, Array]:
-        """Quintic fade [samples]: value and two time derivatives."""
-        late = time > 0.5 * self.duration
-        u = np.clip(np.where(late, self.duration - time, time) / self.fade_time, 0.0, 1.0)
-        value = u**3 * (10.0 - 15.0 * u + 6.0 * u**2)
-        first = 30.0 * u**2 * (1.0 - u) ** 2 / self.fade_time
-        second = 60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.fade_time**2
-        return value, np.where(late, -first, first), second
 
 
 def move(

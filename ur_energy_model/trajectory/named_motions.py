@@ -44,18 +44,12 @@ _RETRIES = 15
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of planned moves.
+    """Limits of planned moves."""
 
-    Attributes:
-        speed, acceleration: of the joints [n], rad/s and rad/s^2.
-        tool_speed: of the flange [m/s].
-        torque: of the joints [n], N m.
-    """
-
-    speed: Array
-    acceleration: Array
-    tool_speed: float
-    torque: Array
+    speed: Array  # of the joints [n], rad/s
+    acceleration: Array  # of the joints [n], rad/s^2
+    tool_speed: float  # of the flange [m/s]
+    torque: Array  # of the joints [n], N m
 
     @classmethod
     def for_robot(
@@ -115,7 +109,9 @@ class Planner:
             speed = np.minimum(speed, step * limits.tool_speed / reach + 1e-9)
         for _ in range(_RETRIES + 1):
             segment = move(start, end, np.maximum(speed, 1e-6), acceleration, rest)
-            if np.all(self._torques(segment) <= limits.torque):
+            q, qd, qdd = segment.sample(np.linspace(0.0, segment.profile.duration, 40))
+            torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
+            if np.all(np.abs(torque).max(axis=0) <= limits.torque):
                 break
             speed, acceleration = 0.9 * speed, 0.8 * acceleration
         return segment
@@ -155,7 +151,10 @@ class Planner:
     def random_points(self, seed: int, count: int = _POINTS) -> Array:
         """Seeded random joint positions [count, n], rad, whose closed chain of moves is clear."""
         random = np.random.default_rng(seed)
-        low, high = _range(self.robot)
+        centre, width = np.zeros(self.robot.dof), np.minimum(2.4, 0.6 * self.robot.max_position)
+        if is_articulated(self.robot):  # with the upper arm above the table
+            centre[1], width[1], width[2] = -np.pi / 2, 1.1, 2.2
+        low, high = centre - width, centre + width
         points = [home_position(self.robot)]
         while len(points) < count + 1:
             last = len(points) == count
@@ -173,33 +172,22 @@ class Planner:
                 points = points[:1]  # dead end: start again with the next random numbers
         return np.array(points[1:])
 
-    def _torques(self, segment: Segment) -> Array:
-        """Largest torque of each joint during a move [n], N m."""
-        t = np.linspace(0.0, segment.profile.duration, 40)
-        q, qd, qdd = segment.sample(t)
-        torque = self.dynamics.inverse_dynamics(q, qd, qdd) + self.inertia * qdd
-        return np.asarray(np.abs(torque).max(axis=0))
-
 
 def straight_line(start: Array, end: Array) -> Array:
     """Joint positions of a straight move [40, n], rad."""
     return np.linspace(start, end, 40)
 
 
+def is_articulated(robot: RobotDescription) -> bool:
+    """Whether an arm has the kinematics of a UR: shoulder, lift, elbow, wrist."""
+    return robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint")
+
+
 def home_position(robot: RobotDescription) -> Array:
     """Home position [n], rad: upper arm up, elbow bent, tool down; zero for other kinematics."""
-    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
+    if is_articulated(robot):
         return np.array([0.0, -np.pi / 2, np.pi / 2, -np.pi / 2, -np.pi / 2, 0.0])
     return np.zeros(robot.dof)
-
-
-def _range(robot: RobotDescription) -> tuple[Array, Array]:
-    """Joint ranges of the random positions [n] each, rad, with the upper arm above the table."""
-    centre = np.zeros(robot.dof)
-    width = np.minimum(2.4, 0.6 * robot.max_position)
-    if robot.joint_names[1:3] == ("shoulder_lift_joint", "elbow_joint"):
-        centre[1], width[1], width[2] = -np.pi / 2, 1.1, 2.2
-    return centre - width, centre + width
 
 
 _SEED_A, _SEED_B = 1, 36
@@ -247,13 +235,8 @@ def _sinusoids(planner: Planner) -> Motion:
     robot = planner.robot
     frequency = np.linspace(0.08, 0.21, robot.dof)
     pace = 2 * np.pi * frequency
-    amplitude = np.minimum.reduce(
-        [
-            np.full(robot.dof, 0.6),
-            0.4 * planner.limits.speed / pace,
-            0.4 * planner.limits.acceleration / pace**2,
-        ]
-    )
+    rates = 0.4 * planner.limits.speed / pace, 0.4 * planner.limits.acceleration / pace**2
+    amplitude = np.minimum(0.6, np.minimum(*rates))
     while True:
         motion = Sinusoids(home_position(robot), amplitude, frequency, duration=60.0)
         if amplitude.max() < 0.05 or planner.is_clear(

@@ -44,23 +44,16 @@ class MotionSamples:
 class Plan:
     """A planned joint trajectory: positions at times, derivatives where they are known.
 
-    Attributes:
-        time: increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most.
-        q: joint positions [k, n], rad.
-        qd: joint velocities [k, n], rad/s, or None.
-        qdd: joint accelerations [k, n], rad/s^2, or None.
-        source: origin, for error messages.
-
     Raises:
         InputError: another number of points, a longer plan, values that are not finite, or times
             that do not increase.
     """
 
-    time: Array
-    q: Array
-    qd: Array | None = None
-    qdd: Array | None = None
-    source: str = "trajectory"
+    time: Array  # increasing [k], 2 <= k <= MOST_POINTS, s; over LONGEST at most
+    q: Array  # joint positions [k, n], rad
+    qd: Array | None = None  # joint velocities [k, n], rad/s
+    qdd: Array | None = None  # joint accelerations [k, n], rad/s^2
+    source: str = "trajectory"  # origin, for error messages
 
     def __post_init__(self) -> None:
         check_points(self.source, len(self.time))
@@ -108,11 +101,8 @@ class Plan:
 
     def sampled(self, period: float = SAMPLE_PERIOD) -> tuple[Array, Array, Array, Array]:
         """Time [m], q, qd and qdd [m, n] of the whole motion, see `motion`."""
-        parts = list(self.motion(period))
-        time, q, qd, qdd = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("time", "q", "qd", "qdd")
-        )
+        columns = zip(*(vars(part).values() for part in self.motion(period)), strict=True)
+        time, q, qd, qdd = (np.concatenate(column) for column in columns)
         return time, q, qd, qdd
 
     def part(self, first: int, last: int) -> Plan:
