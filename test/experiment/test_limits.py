@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, Callable[..., tuple[float, Motion]]] = {
     "penalty": LIMITS.penalty,
     "regressor": weighted,
     "condition": ConditionNumber(REGRESSOR, PROBLEM.bases).smooth,
-    "logdet": LogDeterminant(REGRESSOR, PROBLEM.bases[0]).smooth,
+    "logdet": LogDeterminant(REGRESSOR, PROBLEM.bases[:1]).smooth,
     "energy": EnergyAccuracy(REGRESSOR, LIMITS.reflected_inertia, (Q, QD, QDD)).smooth,
 }
 

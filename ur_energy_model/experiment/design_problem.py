@@ -150,13 +150,11 @@ class DesignProblem:
         dynamics, inertia = self.limits.dynamics, self.limits.reflected_inertia
         self.regressor, self.bases = MotionRegressor(dynamics), base_choices(dynamics)
         self.objective: Objective
-        if request.gaps:
-            joints = [gap.joint for gap in request.gaps]
+        if request.gaps or request.objective == "energy":
+            joints = [gap.joint for gap in request.gaps] or None
             self.objective = EnergyAccuracy(self.regressor, inertia, self._typical_work(), joints)
-        elif request.objective == "energy":
-            self.objective = EnergyAccuracy(self.regressor, inertia, self._typical_work())
         elif request.objective == "logdet":
-            self.objective = LogDeterminant(self.regressor, self.bases[0])
+            self.objective = LogDeterminant(self.regressor, self.bases[:1])
         else:
             self.objective = ConditionNumber(self.regressor, self.bases)
         self._basis = rest_basis(request.harmonics)

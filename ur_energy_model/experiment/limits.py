@@ -130,17 +130,12 @@ class SafetyLimits:
         excess = np.maximum((self.clearance + 0.01 - distance) / scale, 0)
         gradient[0] -= np.einsum("tp,tpj->tj", 2 * excess / scale, slope)
         value += float(np.sum(excess**2))
-        value += self._speed_penalty(q, qd, gradient)
-        value += self._torque_penalty(q, qd, qdd, gradient)
-        by_q, by_qd, by_qdd = (each / len(q) for each in gradient)
-        return value / len(q), (by_q, by_qd, by_qdd)
-
-    def _speed_penalty(self, q: Array, qd: Array, gradient: list[Array]) -> float:
+        # Speeds of elbow and flange.
         velocity, jacobian, axes = point_velocities(self.dynamics, q, qd)
         speed = np.linalg.norm(velocity, axis=-1)
-        limit = _TIGHTER * self.tool_speed
-        excess = np.maximum(speed / limit - 1, 0)
-        push = (2 * excess / limit / np.maximum(speed, 1e-9))[..., None] * velocity
+        fastest = _TIGHTER * self.tool_speed
+        excess = np.maximum(speed / fastest - 1, 0)
+        push = (2 * excess / fastest / np.maximum(speed, 1e-9))[..., None] * velocity
         gradient[1] += np.einsum("tpi,tpji->tj", push, jacobian)
         # d(J_k)/dq_m is axis_m x J_k for m <= k and axis_k x J_m for m > k.
         moved = jacobian * qd[:, None, :, None]
@@ -150,11 +145,9 @@ class SafetyLimits:
         turn = np.cross(axes[:, None], later) + np.cross(earlier[:, None], jacobian)
         carried = np.any(jacobian != 0, axis=(0, 3))
         gradient[0] += np.einsum("tpi,tpji,pj->tj", push, turn, carried * 1.0, optimize=True)
-        return float(np.sum(excess**2))
-
-    def _torque_penalty(self, q: Array, qd: Array, qdd: Array, gradient: list[Array]) -> float:
-        limit = self.torque_share * self.dynamics.robot.max_torque
-        torque = self.torque(q, qd, qdd)
+        value += float(np.sum(excess**2))
+        # Torques.
+        torque, limit = self.torque(q, qd, qdd), self.torque_share * self.dynamics.robot.max_torque
         excess = np.maximum(np.abs(torque) / limit - 1, 0)
         push = 2 * excess * np.sign(torque) / limit
         model, data = self.dynamics.model, self.dynamics.data
@@ -164,7 +157,9 @@ class SafetyLimits:
             gradient[1][t] += push[t] @ data.dtau_dv
             gradient[2][t] += pin.crba(model, data, q[t]) @ push[t]
             gradient[2][t] += push[t] * self.reflected_inertia
-        return float(np.sum(excess**2))
+        value += float(np.sum(excess**2))
+        by_q, by_qd, by_qdd = (each / len(q) for each in gradient)
+        return value / len(q), (by_q, by_qd, by_qdd)
 
 
 @dataclass(frozen=True)

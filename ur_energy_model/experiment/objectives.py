@@ -5,9 +5,8 @@ Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -72,13 +71,11 @@ class MotionRegressor:
         blocks = weight.reshape(samples, n, n, 13)
         rigid = blocks[..., :10].reshape(samples, n, 10 * n)
 
-        states = [(q, qd, qdd)]
+        states = [[q, qd, qdd]]
         for which, step in ((0, _STEP), (1, _STEP), (2, 1.0)):
             for joint in self._moved if which == 0 else range(n):
-                state = [q, qd, qdd]
-                state[which] = state[which].copy()
-                state[which][:, joint] += step
-                states.append((state[0], state[1], state[2]))
+                states.append([each.copy() for each in states[0]])
+                states[-1][which][:, joint] += step
         stacked = (np.concatenate(parts) for parts in zip(*states, strict=True))
         values = self.dynamics.regressor(*stacked).reshape(len(states), samples, n, 10 * n)
         sums = np.einsum("stij,tij->st", values, rigid, optimize=True)
@@ -139,7 +136,7 @@ class ConditionNumber:
     """
 
     regressor: MotionRegressor
-    bases: tuple[Array, ...]
+    bases: Sequence[Array]
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """Geometric mean of the condition numbers, with sign(qd) as Coulomb columns."""
@@ -150,29 +147,41 @@ class ConditionNumber:
         self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
     ) -> tuple[float, Motion]:
         """Logarithm of the ratio of power means of the singular values, and its gradient."""
-        return _spectral(self.regressor, self.bases, q, qd, qdd, partial(_log_condition, sharpness))
+        full = self.regressor.matrix(q, qd, qdd, smooth=True)
+        flat = full.reshape(-1, full.shape[-1])
+        information = flat.T @ flat / len(q)
+        total, push = 0.0, np.zeros_like(information)
+        for base in self.bases:  # of the eigenvalues of Y'Y / samples
+            values, vectors = np.linalg.eigh(base.T @ information @ base)
+            value, slopes = self._figure(np.maximum(values, 1e-12), sharpness)
+            total += value / len(self.bases)
+            directions = base @ vectors
+            push += (directions * (slopes / len(self.bases))) @ directions.T
+        return total, self.regressor.pull_back(q, qd, qdd, 2 / len(q) * full @ push)
+
+    def _figure(self, values: Array, sharpness: float) -> tuple[float, Array]:
+        """The figure of ascending eigenvalues, and its slopes."""
+        up, down = (values / values[-1]) ** sharpness, (values[0] / values) ** sharpness
+        means = (np.log(up.sum()) + np.log(down.sum())) / sharpness
+        value = (np.log(values[-1] / values[0]) + means) / 2
+        return float(value), (up / up.sum() - down / down.sum()) / (2 * values)
 
 
-@dataclass(frozen=True)
-class LogDeterminant:
+class LogDeterminant(ConditionNumber):
     """D-optimality: minus the log-determinant of the information matrix per sample.
 
-    Other base columns only add a constant, so one choice suffices: a map [13 n, b].
+    Other base columns only add a constant, so one choice suffices. Smooth is the value per base
+    parameter with smoothed Coulomb columns.
     """
-
-    regressor: MotionRegressor
-    base: Array
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
         """-log det(Y' Y / samples) of the base regressor Y."""
-        flat = (self.regressor.matrix(q, qd, qdd) @ self.base).reshape(-1, self.base.shape[1])
+        full = self.regressor.matrix(q, qd, qdd) @ self.bases[0]
+        flat = full.reshape(-1, full.shape[-1])
         return float(-np.linalg.slogdet(flat.T @ flat / len(q))[1])
 
-    def smooth(
-        self, q: Array, qd: Array, qdd: Array, *, sharpness: float = 8.0
-    ) -> tuple[float, Motion]:
-        """The value per base parameter with smoothed Coulomb columns, and its gradient."""
-        return _spectral(self.regressor, (self.base,), q, qd, qdd, _log_determinant)
+    def _figure(self, values: Array, sharpness: float) -> tuple[float, Array]:
+        return float(-np.log(values).mean()), -1 / (values * len(values))
 
 
 class EnergyAccuracy:
@@ -249,41 +258,7 @@ class EnergyAccuracy:
         return np.stack(columns, axis=-1), torque, share
 
 
-Objective = ConditionNumber | LogDeterminant | EnergyAccuracy
+Objective = ConditionNumber | EnergyAccuracy
 """`value` over a sampled motion q, qd, qdd [samples, n]; smaller is better. `smooth` is a
 differentiable approximation of its logarithm with gradients, each [samples, n]; `sharpness` is the
 order of the power means that approximate extreme values."""
-
-
-def _spectral(
-    regressor: MotionRegressor,
-    bases: tuple[Array, ...],
-    q: Array,
-    qd: Array,
-    qdd: Array,
-    figure: Callable[[Array], tuple[float, Array]],
-) -> tuple[float, Motion]:
-    """Mean over bases of a function of the eigenvalues of Y'Y / samples, and its gradient."""
-    full = regressor.matrix(q, qd, qdd, smooth=True)
-    flat = full.reshape(-1, full.shape[-1])
-    information = flat.T @ flat / len(q)
-    total, push = 0.0, np.zeros_like(information)
-    for base in bases:
-        values, vectors = np.linalg.eigh(base.T @ information @ base)
-        value, slopes = figure(np.maximum(values, 1e-12))
-        total += value / len(bases)
-        directions = base @ vectors
-        push += (directions * (slopes / len(bases))) @ directions.T
-    return total, regressor.pull_back(q, qd, qdd, 2 / len(q) * full @ push)
-
-
-def _log_condition(sharpness: float, values: Array) -> tuple[float, Array]:
-    up, down = (values / values[-1]) ** sharpness, (values[0] / values) ** sharpness
-    means = (np.log(up.sum()) + np.log(down.sum())) / sharpness
-    value = (np.log(values[-1] / values[0]) + means) / 2
-    slope = (up / up.sum() - down / down.sum()) / (2 * values)
-    return float(value), slope
-
-
-def _log_determinant(values: Array) -> tuple[float, Array]:
-    return float(-np.log(values).mean()), -1 / (values * len(values))
