@@ -65,8 +65,7 @@ class CdrBuilder:
 class CdrParser:
     """Reads one message, encapsulation header included, from beginning to end.
 
-    Attributes:
-        padding: (offset, count) of the bytes skipped so far; their values mean nothing.
+    `padding` are (offset, count) of the bytes skipped so far; their values mean nothing.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -76,11 +75,7 @@ class CdrParser:
         self._data, self._position = data, len(ENCAPSULATION)
 
     def take(self, kinds: str) -> list[Any]:
-        """The next values, of these kinds; (offset, count) of d.
-
-        Raises:
-            CdrError: the message ends early, or is malformed.
-        """
+        """The next values, of these kinds; (offset, count) of d. CdrError: they are malformed."""
         return [self._value(kind) for kind in kinds]
 
     def _value(self, kind: str) -> Any:

@@ -33,15 +33,9 @@ DEFAULT_NAME = "{arm}_{date}_{time}"
 def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None = None) -> str:
     """Name of a new bag that does not exist in the folder.
 
-    Args:
-        template: text with {arm} (type and serial number, as far as they are known), {robot},
-            {serial}, {date}, {time} (local), {number} (first free one).
-        info: of the recording.
-        folder: of the bag.
-        now: time for the name [s since the epoch]; None for the present.
-
-    Raises:
-        InputError: the template has an unknown key, or makes no file name.
+    The template is text with {arm} (type and serial number, as far as they are known), {robot},
+    {serial}, {date}, {time} (local, of `now` in s since the epoch, or the present) and {number}
+    (first free one). InputError: it has an unknown key, or makes no file name.
     """
     values = {
         "arm": "_".join(filter(None, (info.robot, info.serial))) or "robot",
@@ -71,10 +65,8 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Yields the name of a new directory beside `path`, renamed to it after success.
 
-    `overwrite` replaces an existing bag; nothing else is ever replaced.
-
-    Raises:
-        RecordingError: the path is taken, or the disk fails.
+    `overwrite` replaces an existing bag; nothing else is ever replaced. RecordingError: the path is
+    taken, or the disk fails.
     """
     if path.exists() or path.is_symlink():
         if not overwrite:
@@ -112,8 +104,7 @@ def remove_abandoned_in_bags(folder: Path) -> None:
 def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     """Storage files of a bag in order of time, and its metadata, None if it has none.
 
-    Raises:
-        RecordingError: no such bag, not a bag, or files are missing.
+    RecordingError: no such bag, not a bag, or files are missing.
     """
     if path.is_file():
         return [path], None
@@ -246,10 +237,7 @@ def delete_file(file: Path, contents: FileContents) -> None:
     """Delete a storage file of a finished bag, and the bag with its last one.
 
     Where others are left, metadata.yaml is rewritten first, so that the bag is always complete.
-
-    Raises:
-        RecordingError: metadata.yaml is damaged.
-        OSError: the disk fails.
+    RecordingError: it is damaged; OSError: the disk fails.
     """
     bag = file.parent
     metadata = read_metadata(bag)

@@ -92,11 +92,7 @@ def _packed(kind: str, value: Any) -> bytes:
 
 
 def unpack(op: int, content: bytes | memoryview) -> list[Any]:
-    """Values of the fields of a record; bytes of a chunk are not copied.
-
-    Raises:
-        ValueError: a malformed record.
-    """
+    """Values of a record's fields; those of a chunk are not copied. ValueError: malformed."""
     view, position, values = memoryview(content), 0, []
     try:
         for kind in _FIELDS[Op(op)]:

@@ -69,19 +69,13 @@ def budget_of(source: Path, files: Sequence[Path]) -> Budget:
 class McapReader:
     """Reads one file, once.
 
-    Args:
-        path: of the file.
-        budget: of the bag that the file belongs to; None for the file's own.
-        report: called with each problem, and whether it is damage (and not only a missing end);
-            reading continues behind it. None for errors instead.
+    Each problem and whether it is damage (and not only a missing end) is passed to `report`, and
+    reading continues behind it; without `report` it is a RecordingError, of every method, as what
+    is no MCAP file or beyond the budget (of the bag that the file belongs to, else its own).
 
     Attributes:
         schemas, channels: by number, as far as the file was read.
         library: the software that wrote the file.
-
-    Raises:
-        RecordingError: from every method: not an MCAP file, a damaged one, or one beyond the
-            budget.
     """
 
     def __init__(
@@ -370,11 +364,7 @@ _END = PREFIX.size + 20 + len(MAGIC)
 
 
 def summary_of(path: Path) -> Summary | None:
-    """The summary of a file; None of a file without a complete end.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The summary of a file; None of a file without a complete end. OSError: it cannot be read."""
     summary = Summary()
     with open_regular(path) as file:
         stop = file.seek(0, os.SEEK_END) - _END
@@ -418,8 +408,7 @@ class FileContents(NamedTuple):
 def file_contents(path: Path) -> FileContents:
     """What a storage file holds; only its summary and its events are read, if it has a summary.
 
-    Raises:
-        RecordingError: it cannot be read.
+    RecordingError: it cannot be read.
     """
     reader, counts, marked = McapReader(path), Counter[int](), False
     try:

@@ -48,7 +48,7 @@ def is_written(path: Path) -> bool | None:
 
 
 class McapWriter:
-    """One MCAP file that is valid after every chunk.
+    """One new MCAP file that is valid after every chunk; OSError, of every method: the disk fails.
 
     The last chunk is always followed by a footer, which the next chunk overwrites in the same
     system call: a killed process leaves a file that every reader opens. While it is open, the file
@@ -58,9 +58,6 @@ class McapWriter:
         path: file to create; it must not exist.
         durable: wait until each chunk is on the disk, so that a power cut loses little.
         profile: "ros2" for bags, empty for files with messages of other kinds.
-
-    Raises:
-        OSError: from every method, if the disk fails.
     """
 
     def __init__(self, path: Path, *, durable: bool = False, profile: str = "ros2") -> None:
@@ -136,9 +133,7 @@ class McapWriter:
     def write_body(self, body: bytes, index: Mapping[int, NDArray[np.int64]]) -> None:
         """Write message records as one chunk.
 
-        Args:
-            body: the records.
-            index: for each channel in it the log time [ns] and offset of its messages [n, 2].
+        `index` has for each channel in it the log time [ns] and offset of its messages [n, 2].
         """
         packed = self._compressor.compress(body)
         start = min(int(entries[:, 0].min()) for entries in index.values())
@@ -160,9 +155,7 @@ class McapWriter:
         """Check that what was written so far can be read back at the path.
 
         Of a file that is still open, only the beginning is compared; `close` compares the rest.
-
-        Raises:
-            OSError: it was deleted, moved, replaced, cut or overwritten, or its mount disappeared.
+        OSError: it was deleted, moved, replaced, cut or overwritten, or its mount disappeared.
         """
         now = self.path.stat()
         if not os.path.samestat(self._opened, now):
@@ -182,8 +175,7 @@ class McapWriter:
     def close(self) -> None:
         """Write the summary and close the file; it is closed even if writing fails.
 
-        Raises:
-            OSError: the disk fails, or another program changed the file.
+        OSError: the disk fails, or another program changed the file.
         """
         if self._file < 0:
             return

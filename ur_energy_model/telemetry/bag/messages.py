@@ -227,14 +227,9 @@ _ELEMENTS = {
 
 
 class TelemetryLayout:
-    """An existing DynamicJointState message as the template of others.
+    """An existing DynamicJointState message as the template of others; CdrError: it is not one.
 
-    Attributes:
-        template: of the message.
-        places: of each field that is complete in it among its values, in the table's order.
-
-    Raises:
-        CdrError: it is not a DynamicJointState.
+    `places` are those of each field that is complete in it among its values, in the table's order.
     """
 
     def __init__(self, message: bytes) -> None:
@@ -333,11 +328,7 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(message: bytes) -> Event:
-    """Event from a rcl_interfaces/msg/Log message.
-
-    Raises:
-        CdrError: it is not one.
-    """
+    """Event from a rcl_interfaces/msg/Log message. CdrError: it is not one."""
     stamp, level, kind, text = CdrParser(message).take("tBss")
     return Event(stamp, kind, text, level)
 

@@ -88,9 +88,7 @@ class BagMetadata:
     def write(self, folder: Path) -> None:
         """Replace metadata.yaml in one step.
 
-        Raises:
-            OSError: the disk fails.
-            RecordingError: the name of a file is not text.
+        OSError: the disk fails; RecordingError: the name of a file is not text.
         """
         for file in self.files:
             if not file.name.isprintable():
@@ -141,8 +139,7 @@ class BagMetadata:
 def read_metadata(folder: Path) -> BagMetadata:
     """Read metadata.yaml of a bag, version 1 to 9; unknown keys are ignored.
 
-    Raises:
-        RecordingError: missing, malformed, too large, or with file names outside the bag.
+    RecordingError: missing, malformed, too large, or with file names outside the bag.
     """
     tree = YamlTree.read(folder / FILE_NAME, RecordingError, _REMEDY, LIMITS)
     root = Record(Record(tree)[ROOT])
@@ -242,13 +239,10 @@ def custom_of_info(
 
 
 def info_of_custom(custom: Mapping[str, str], source: str) -> RecordingInfo:
-    """Provenance of a recording; what is missing is unknown.
+    """Provenance of a recording; what is missing is unknown. RecordingError: a malformed value.
 
     An implausible payload or gravity is unknown too: a controller may be configured wrongly, and
     the samples are good all the same.
-
-    Raises:
-        RecordingError: a malformed value.
     """
     try:
         own = {key: json.loads(custom[key]) for key in _NUMBERS if key in custom}

@@ -74,17 +74,10 @@ def read_bag(path: Path | str, fields: Sequence[str] | None = None) -> Telemetry
 def iterate_bag(
     path: Path | str, fields: Sequence[str] | None = None, samples: int = BATCH
 ) -> Iterator[Telemetry]:
-    """Samples of a bag in batches of bounded size, each sample once, with constant memory.
+    """Samples of a bag in batches with constant memory; arguments and errors as of `read_bag`.
 
-    A gap at index 0 of a batch lies in front of its first sample.
-
-    Args:
-        path: rosbag2 directory, or one of its .mcap files.
-        fields: RTDE names to read, None for all.
-        samples: size of a batch; the last one may be smaller.
-
-    Raises:
-        RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
+    A batch has so many samples, or fewer before another program or the end. A gap at index 0 of a
+    batch lies in front of its first sample.
     """
     reader = _BagReader(Path(path), fields)
     waiting, count = list[Samples](), 0
@@ -101,22 +94,14 @@ def iterate_bag(
 
 
 def read_info(path: Path | str) -> RecordingInfo:
-    """Provenance of a bag: its robot, rate and setup, as far as they are known.
-
-    Raises:
-        RecordingError: no such bag, not a bag, empty, damaged, or without telemetry.
-    """
+    """Provenance of a bag, as far as it is known: robot, rate, setup. Errors as of `read_bag`."""
     for batch in iterate_bag(path, (), 1):
         return batch.info
     raise RecordingError(path, "holds no samples", "record again")
 
 
 def read_events(path: Path | str) -> list[Event]:
-    """Events of a bag in order of their stamps.
-
-    Raises:
-        RecordingError: no such bag, not a bag, or damaged.
-    """
+    """Events of a bag in order of their stamps. RecordingError: no bag, or a damaged one."""
     messages = (
         row.tobytes()
         for file in bag_files(Path(path))[0]
@@ -147,10 +132,8 @@ def _cut(samples: Samples, part: slice | Mask) -> Samples:
 class TelemetryDecoder:
     """Decodes the messages of one bag, whose layout may change from message to message.
 
-    Args:
-        path: of the bag, for error messages.
-        chosen: RTDE names to decode beside `timestamp`; None for all fields of the first message.
-        budget: of the bag.
+    `chosen` are the RTDE names to decode beside `timestamp`; None for all fields of the first
+    message.
     """
 
     def __init__(self, path: Path, chosen: Sequence[str] | None, budget: Budget) -> None:
@@ -163,9 +146,8 @@ class TelemetryDecoder:
     def decode(self, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
         """Samples of messages [n, size]; with `constant_layout` they need not be compared.
 
-        Raises:
-            RecordingError: a malformed message, or messages beyond the limits.
-            MissingFieldError: a message lacks a field.
+        RecordingError: a malformed message, or beyond the limits; MissingFieldError: it lacks a
+        field.
         """
         while len(messages):
             layout = self._layout_of(messages)
@@ -233,9 +215,8 @@ class SeenSamples:
     def are_new(self, time: Array, stamp: NDArray[np.int64]) -> Mask:
         """Which samples [n >= 1] are new; they count as seen from now on.
 
-        Args:
-            time: controller times [n], s.
-            stamp: host times [n], ns; samples without one (not positive) are new.
+        `time` are controller times [n], s; `stamp` host times [n], ns. Samples without one (not
+        positive) are new.
         """
         rows = np.stack([np.ascontiguousarray(time, float).view(np.int64), stamp])
         new = np.ones(len(stamp), bool)
@@ -274,9 +255,6 @@ class NotePlacer:
     Notes name samples by their indexes among those that the file was recorded with. Some of these
     may be in an earlier file too; samples that the file has twice were copied later.
 
-    Args:
-        first: index in the bag of the file's first new sample.
-
     Attributes:
         recorded: number of the file's samples so far, without copies within it.
         ahead: notes of samples that have not come yet, with their indexes in the file.
@@ -290,9 +268,8 @@ class NotePlacer:
     def count(self, new: Mask, stamp: NDArray[np.int64]) -> list[tuple[int, Note]]:
         """Count the next samples; returns the notes of them, with their indexes in the bag.
 
-        Args:
-            new: samples [n] that are in the bag for the first time.
-            stamp: their host times [n], ns.
+        `new` are those [n] that are in the bag for the first time, `stamp` their host times [n],
+        ns.
         """
         own = new
         if not new.all():
@@ -358,11 +335,7 @@ class _BagReader:
         self._last_time = math.nan
 
     def parts(self) -> Iterator[Samples]:
-        """Decoded samples, some hundreds at a time.
-
-        Raises:
-            RecordingError: see `read_bag`.
-        """
+        """Decoded samples, some hundreds at a time."""
         mcap = self._metadata is None or self._metadata.storage == "mcap"
         for file in self._files:
             for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
@@ -517,8 +490,7 @@ class BagSource:
     """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
 
     Args:
-        path: of the bag.
-        fields: names to read, None for all.
+        path, fields: as of `read_bag`.
         real_time: return samples at the rate they were recorded at (pauses last a second at most).
         batch_seconds: time span of a batch, by the period of the first samples.
     """
@@ -560,9 +532,7 @@ class BagSource:
     def read(self, timeout: float) -> Telemetry | None:
         """Next batch; None if it is not due within the timeout.
 
-        Raises:
-            EOFError: the bag has ended or is closed.
-            RecordingError: the bag is damaged.
+        EOFError: the bag has ended or is closed; RecordingError: it is damaged.
         """
         if (batch := self._next) is None:
             raise EOFError

@@ -72,15 +72,10 @@ class Recovery:
 
 
 def recover_bag(path: Path) -> Recovery:
-    """Rebuild the files of a bag from what is intact in them, and its metadata.yaml.
+    """Rebuild the files of a bag, or an .mcap file, from what is intact in them, and metadata.yaml.
 
-    Each file is rewritten beside the old one and replaces it once it is complete.
-
-    Args:
-        path: rosbag2 directory, or a single .mcap file.
-
-    Raises:
-        RecordingError: no bag, still being recorded, nothing readable in it, or the disk fails.
+    Each file is rewritten beside the old one and replaces it once it is complete. RecordingError:
+    no bag, still being recorded, nothing readable in it, or the disk fails.
     """
     files = [path] if path.is_file() else in_order_of_time(_files_of(path))
     if not files:
@@ -258,11 +253,7 @@ class _RecoveredFile:
         return blocks
 
     def _has_channel(self, number: int) -> bool:
-        """Define a channel in the new file; a lost definition of ours follows from its number.
-
-        Returns:
-            False if the definition of another topic is lost.
-        """
+        """Define a channel in the new file, unless its definition is lost and not one of ours."""
         if number in self.summary.counts:
             return True
         reader = self._reader
@@ -341,10 +332,7 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     """Whether a bag is finished, being written, or its recorder was killed; and its computer.
 
     This is unknown of a bag without end of another computer, or on a file system without locks.
-
-    Raises:
-        OSError: it cannot be read.
-        RecordingError: its metadata cannot be read.
+    OSError: it cannot be read; RecordingError: its metadata cannot.
     """
     files = _files_of(bag)
     host = read_metadata(bag).custom.get(HOST)
@@ -361,15 +349,10 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
 def recover_killed(
     folder: Path, report: Callable[[str, bool], None], stopping: Callable[[], bool]
 ) -> None:
-    """Recover the bags of a folder whose recorder was killed.
+    """Recover the bags of a folder whose recorder was killed, until `stopping()` is true.
 
-    Bags that are being written are left alone, and those that may be: of another
-    computer, or on a file system without locks.
-
-    Args:
-        folder: of bags.
-        report: called with a line about each bag, and whether it needs attention.
-        stopping: returns whether to end before the next bag.
+    Bags that are being written are left alone, and those that may be: of another computer, or on a
+    file system without locks. `report` gets a line about each bag, and whether it needs attention.
     """
     for bag in sorted(folder.glob("*")):
         if stopping():

@@ -23,6 +23,7 @@ from ur_energy_model.telemetry.bag.messages import (
     EVENTS,
     JOINT_NAMES,
     JOINT_STATES,
+    LOG,
     NAMED_FIELDS,
     TELEMETRY,
     TOPICS,
@@ -67,7 +68,6 @@ MOST_BYTES = 4 << 20
 """Limit of the messages of other topics that wait for a chunk."""
 LATENCY_NS = 250_000_000
 """Time by which messages of other topics may come after their samples, to be in order with them."""
-MOST_EVENTS = 1000
 _MOTION = ("actual_q", "actual_qd", "actual_current")
 """Position, velocity and effort of joint states, as UR's driver has them."""
 
@@ -75,8 +75,7 @@ _MOTION = ("actual_q", "actual_qd", "actual_current")
 class StampRule:
     """Stamps of consecutive batches of one recording.
 
-    Attributes:
-        host_clock: whether the recording has host stamps; None before the first batch.
+    `host_clock` is whether the recording has host stamps; None before the first batch.
     """
 
     def __init__(self) -> None:
@@ -105,20 +104,20 @@ class StampRule:
 
 
 class ExtraMessages:
-    """Messages that wait for the next chunk of a bag, and the channels of their topics.
+    """Messages beside telemetry that wait for the next chunk of a bag, and their channels.
 
     A channel is defined in a file where its first message comes. Its number is the same in all
     files of the bag.
 
     Attributes:
-        topics: by number of the channel.
-        dropped: number of messages left out because too many waited.
+        topics: by number of the channel, but for those that every bag has.
+        dropped: number of messages left out because too many waited; events have further room.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[tuple[int, BagTopic]] = ()) -> None:
         self.topics: dict[int, BagTopic] = {}
         self.dropped = 0
-        self._numbers: dict[BagTopic, int] = {}
+        self._numbers = {topic: number for number, topic in known}
         self._waiting: dict[tuple[int, int], list[Messages]] = {}
         self._left: dict[tuple[int, int], list[Messages]] = {}
         """By the numbers of channels and the sizes of messages."""
@@ -129,14 +128,16 @@ class ExtraMessages:
 
     def append(self, messages: Messages) -> None:
         """Keep messages for the next chunk, unless too many wait."""
-        self._bytes += messages.payload.nbytes
-        if self._bytes > MOST_BYTES:
-            self._bytes -= messages.payload.nbytes
+        topic, size = messages.topic, messages.payload.nbytes
+        if self._bytes + size > MOST_BYTES * (2 if topic.kind is LOG else 1):
             self.dropped += len(messages.stamp)
             return
-        number = self._numbers.setdefault(messages.topic, len(TOPICS) + 1 + len(self.topics))
-        self.topics[number] = messages.topic
-        self._waiting.setdefault((number, messages.payload.shape[1]), []).append(messages)
+        self._bytes += size
+        if topic not in self._numbers:
+            self._numbers[topic] = len(TOPICS) + 1 + len(self.topics)
+            self.topics[self._numbers[topic]] = topic
+        key = self._numbers[topic], messages.payload.shape[1]
+        self._waiting.setdefault(key, []).append(messages)
 
     def blocks(
         self, file: McapWriter, written: int, until: int | None = None
@@ -145,10 +146,7 @@ class ExtraMessages:
 
         Readers of a file without an index (of a killed recorder) need all messages in the order of
         their log times: those older than `written` get it [ns], those later than `until` wait for
-        the next chunk.
-
-        Raises:
-            OSError: the disk fails; the messages keep waiting.
+        the next chunk. They all keep waiting until `confirm`.
         """
         blocks, self._left = [], {}
         for (number, size), parts in self._waiting.items():
@@ -158,9 +156,10 @@ class ExtraMessages:
             count = len(time) if until is None else int(np.searchsorted(time, until, "right"))
             if count and number not in file.summary.counts:
                 file.add_channel(*self.topics[number].definitions(number))
-            blocks.append(MessageBlock.of(number, time[:count], payload[:count]))
+            if count:
+                blocks.append(MessageBlock.of(number, time[:count], payload[:count]))
             if count < len(time):
-                rest = Messages(self.topics[number], stamps[count:], payload[count:])
+                rest = parts[0]._replace(stamp=stamps[count:], payload=payload[count:])
                 self._left[number, size] = [rest]
         return blocks
 
@@ -171,11 +170,9 @@ class ExtraMessages:
 
 
 class _BagFile(McapWriter):
-    """One storage file of a bag.
+    """One storage file of a bag; `first_sample` is the number of samples in the files before it.
 
-    Attributes:
-        first_sample: number of the bag's samples in the files before it.
-        first_time, last_time: controller times of its first and last sample [s].
+    `first_time` and `last_time` are the controller times of its first and last sample [s].
     """
 
     first_sample = 0
@@ -202,8 +199,7 @@ class BagWriter:
 
     Attributes:
         gaps, samples: all that were accepted.
-        unreadable_samples: in files that can no longer be read back.
-        released_samples: in files that were released.
+        unreadable_samples, released_samples: in files that cannot be read back, or were released.
 
     Raises:
         RecordingError: the path exists, or a field is not in the table.
@@ -250,10 +246,9 @@ class BagWriter:
         self._stamp_rule = StampRule()
         self._pending: list[Telemetry] = []
         self._held = 0
-        self._events: list[Event] = []
         self._notes: list[tuple[int, Note]] = []
         """Gaps and programs that wait for the next chunk, with the indexes of their samples."""
-        self._extra = ExtraMessages()
+        self._extra = ExtraMessages(self._topics.items())
         self._named = 0
         if self.path.exists():
             raise RecordingError(self.path, "exists already", "choose another name for the bag")
@@ -309,9 +304,8 @@ class BagWriter:
             self.flush()
 
     def write_event(self, event: Event) -> None:
-        """Append an event to the next chunk; beyond MOST_EVENTS a chunk, events are dropped."""
-        if len(self._events) < MOST_EVENTS:
-            self._events.append(event)
+        """Append an event to the next chunk; one that comes late gets the time of the chunk."""
+        self._extra.append(Messages.single(self._topics[EVENTS], event.stamp, encode_event(event)))
 
     def write_messages(self, messages: Messages) -> None:
         """Append messages of another topic to the next chunk, unless too many wait for it."""
@@ -336,11 +330,7 @@ class BagWriter:
         self.write_metadata()
 
     def release(self, path: Path) -> bool:
-        """Take a complete file out of the bag, so that it can be deleted.
-
-        Returns:
-            Whether the file no longer belongs to the bag; False for the one being written.
-        """
+        """Take a complete file out of the bag, so that it can be deleted; False: it is open."""
         if self._current is not None and self._current.path == path:
             return False
         released = [file for file in self._files if file.path == path]
@@ -350,11 +340,7 @@ class BagWriter:
         return True
 
     def check_file(self) -> None:
-        """Check that the file being written still exists under its name, as it was begun.
-
-        Raises:
-            OSError: it was deleted or overwritten, or its mount disappeared.
-        """
+        """Check that the file being written still exists as it was begun; OSError: it does not."""
         if self._current is not None:
             self._current.check()
 
@@ -480,17 +466,12 @@ class BagWriter:
         self._held = self.pending_samples
         if hold and (wrote or self._pending):
             return
-        if self._events:
-            blocks = self._event_blocks(self._events)
-            self._open().write_chunk(blocks)
-            self._last_log_time = int(blocks[-1].time[-1])
-            self._events.clear()
         if self._extra:
             file = self._open()
             blocks = self._extra.blocks(file, self._last_log_time)
             file.write_chunk(blocks)
             self._extra.confirm()
-            self._last_log_time = max(int(block.time[-1]) for block in blocks if len(block.records))
+            self._last_log_time = max(int(block.time[-1]) for block in blocks)
 
     def _write_chunk(self, part: Telemetry) -> _BagFile:
         """Write samples with what belongs to them; the state advances once the chunk is written."""
@@ -498,8 +479,7 @@ class BagWriter:
         self._write_notes(file, self._written + len(part))
         stamp = _stamps(part)
         time = np.maximum.accumulate(np.maximum(stamp, self._last_log_time))
-        events = [event for event in self._events if event.stamp <= stamp.max()]
-        blocks = self._event_blocks(events)
+        blocks = self._extra.blocks(file, self._last_log_time, int(time[-1]))
         blocks.append(MessageBlock.of(TELEMETRY, time, self._telemetry.encode(stamp, part.columns)))
         slots = stamp // VIEWERS_PERIOD_NS
         chosen = np.flatnonzero(np.diff(slots, prepend=self._last_slot) != 0)
@@ -509,22 +489,13 @@ class BagWriter:
             values = np.hstack([np.empty((len(chosen), 0)), *rows])
             payload = template.encode(stamp[chosen], values)
             blocks.append(MessageBlock.of(number, time[chosen], payload))
-        blocks += self._extra.blocks(file, self._last_log_time, int(time[-1]))
         file.write_chunk(blocks)
         self._last_log_time, self._last_slot = int(time[-1]), int(slots[-1])
         self._extra.confirm()
-        self._events = [event for event in self._events if event not in events]
         file.first_time = float(part.time[0]) if file.samples == len(part) else file.first_time
         file.last_time = float(part.time[-1])
         self._written += len(part)
         return file
-
-    def _event_blocks(self, events: Sequence[Event]) -> list[MessageBlock]:
-        """Messages of events; a late event gets the time at which it is written."""
-        stamps = [max(event.stamp, self._last_log_time) for event in events]
-        times = np.maximum.accumulate(np.array(stamps, np.int64))
-        payloads = (np.frombuffer(encode_event(event), np.uint8)[None] for event in events)
-        return [MessageBlock.of(EVENTS, times[i : i + 1], each) for i, each in enumerate(payloads)]
 
     def _write_notes(self, file: _BagFile, stop: int) -> None:
         """Write the gaps and programs in front of the samples before `stop`."""
@@ -565,8 +536,7 @@ def _viewers_templates(
 class MessageBag:
     """A rosbag2 directory with one MCAP file, and `custom` pairs about its content.
 
-    Raises:
-        OSError: from every method, if the disk fails.
+    OSError, from every method: the disk fails.
     """
 
     def __init__(self, path: Path, name: str, custom: Mapping[str, str]) -> None:

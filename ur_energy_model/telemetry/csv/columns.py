@@ -174,9 +174,8 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
     from 1 throughout a field), in any case, with or without a unit: in brackets, or behind the name
     (`actual_q_0_deg`). The time may also be called time, t or datetime.
 
-    Raises:
-        RecordingError: no time column, a repeated column, a unit that cannot be converted, or one
-            to be converted that not all columns of a field state.
+    RecordingError: no time column, a repeated column, a unit that cannot be converted, or one to be
+    converted that not all columns of a field state.
     """
     stems = [split_unit(name) for name in names]
     time, seconds = _time_column(stems)
@@ -253,10 +252,8 @@ def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHead
     """Columns from a list of names such as `timestamp,actual_q,actual_qd,-`.
 
     A field with several values stands for all of them (`actual_q`, also `actual_q[6]` and
-    `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three.
-
-    Raises:
-        RecordingError: an unknown name, or another number of columns than the file has.
+    `actual_q_0..5`), `actual_q_0` for one; `-` skips a column, `-[3]` three. RecordingError: an
+    unknown name, or another number of columns than the file has.
     """
     entries = filter(None, (part.strip() for part in text.split(",")))
     names = [name for entry in entries for name in _expanded(path, entry, joints)]

@@ -170,8 +170,7 @@ class CsvReader:
 def nominal_period(steps: Array) -> float | None:
     """Sample period [s] from a clock's steps; None if they are irregular, or half an hour long.
 
-    Nine steps in ten agree with it, or half do and nearly all are multiples of it (samples are
-    missing).
+    Nine steps in ten agree with it, or half do and nearly all are multiples (samples are missing).
     """
     forward = steps[steps > 0]
     if not forward.size:
@@ -235,8 +234,7 @@ class _CsvFile:
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
         """Samples of these fields, which include the time, in order, a few thousand at once.
 
-        Raises:
-            RecordingError: too many malformed rows (at the end of the file).
+        RecordingError, at the end of the file: too many malformed rows.
         """
         rejected = _RejectedRows()
         parts = self._parts(fields, rejected)

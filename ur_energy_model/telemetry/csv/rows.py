@@ -33,8 +33,7 @@ MAX_LINES = 6_000_000
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line that is not blank, of a plain or gzipped file.
 
-    Raises:
-        RecordingError: it cannot be read, is not text, or is beyond the budget.
+    RecordingError: it cannot be read, is not text, or is beyond the budget.
     """
     try:
         with open_regular(path) as raw:
@@ -159,8 +158,7 @@ def date_match(text: str) -> re.Match[str] | None:
 def date_seconds(text: str) -> float:
     """Seconds since 1970-01-01 UTC of an ISO 8601 date and time; without a zone it is UTC.
 
-    Raises:
-        ValueError: it is not one.
+    ValueError: it is not one.
     """
     match = date_match(text)
     if match is None:
@@ -196,19 +194,13 @@ _ROWS_BETWEEN_RESTARTS = 10
 
 
 def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
-    """Which rows of a file to keep, and whether to sort them, so that time increases.
+    """Rows of times [n], s or NaN, to keep; whether to sort them; and the number of backward steps.
 
     A few backward steps of more than some samples are restarts of the controller and stay, unless
     the pieces between them continue each other in another order. Rows in any other order are
-    sorted, if they are in reverse order or no time repeats. Fragments of damaged rows are left out
-    if they are at most one row in a hundred: fewer than ten rows between two jumps of the time, one
-    of them backward.
-
-    Returns:
-        Rows of times [n], s or NaN, to keep; whether to sort them; number of backward steps.
-
-    Raises:
-        RecordingError: out of order with repeated times, so that the true order is unknown.
+    sorted, if they are in reverse order or no time repeats: otherwise (RecordingError) the true
+    order is unknown. Fragments of damaged rows are left out if they are at most one row in a
+    hundred: fewer than ten rows between two jumps of the time, one of them backward.
     """
     keep = np.isfinite(time)
     rows = np.flatnonzero(keep)
