@@ -207,14 +207,14 @@ def estimate_setups(
     usable = [recording for recording in recordings if recording.torque_reference != "none"]
     own = [recording for recording in fitted if recording in usable]
     if not own:
-        if identify_tensors:
-            raise MissingFieldError(
-                fitted[0].path,
-                "was not recorded, but link tensors can only be identified from it",
-                "record it or use the robot file's tensors",
-                field="target_moment",
-            )
-        return robot, None
+        if not identify_tensors:
+            return robot, None
+        raise MissingFieldError(
+            fitted[0].path,
+            "was not recorded, but link tensors can only be identified from it",
+            "record it or use the robot file's tensors",
+            field="target_moment",
+        )
     parts = (part for recording in own for part in recording.torque_telemetry())
     estimate = estimate_dynamics(parts, robot, configured=setup, identify_tensors=identify_tensors)
     if estimate.link_tensors is not None:
@@ -309,8 +309,9 @@ def _constant_payloads(part: Telemetry) -> Iterator[tuple[Telemetry, Payload | N
         part[name] if name in part else np.zeros((count, k))
         for name, k in (("payload_cog", 3), ("payload_inertia", 6))
     )
-    for rows, _ in payload_runs(np.column_stack([part["payload"], cog])):
-        payload = payload_of_row(np.append(part["payload"][rows.start], cog[rows.start]))
+    rows_of = np.column_stack([part["payload"], cog])
+    for rows, _ in payload_runs(rows_of):
+        payload = payload_of_row(rows_of[rows.start])
         if payload is not None:
             xx, yy, zz, xy, xz, yz = np.nan_to_num(inertia[rows.start])
             payload = replace(payload, inertia=tensor_of(np.array([xx, xy, yy, xz, yz, zz])))

@@ -26,8 +26,7 @@ from ur_energy_model.identification.dynamics import (
     payload_runs,
     stated_for,
 )
-from ur_energy_model.identification.error_statistics import ErrorStatistics
-from ur_energy_model.identification.evaluation import read_for_comparison
+from ur_energy_model.identification.evaluation import ErrorStatistics, read_for_comparison
 from ur_energy_model.identification.filtered_motion import usable_samples
 from ur_energy_model.identification.least_squares import (
     gram_matrices_by_joint,

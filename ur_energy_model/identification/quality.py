@@ -138,9 +138,8 @@ def motion_of(path: VisitedPath, sha256: str, fitted: Iterable[Mapping[str, Any]
     if None in known or not len(path.poses):
         return "held out"
     on_any = np.zeros(len(path.poses), dtype=bool)
-    for other in known:
-        if other is not None:
-            on_any |= other.distance(path.poses) <= other.within + _TOLERANCE
+    for other in filter(None, known):
+        on_any |= other.distance(path.poses) <= other.within + _TOLERANCE
     return "same motion again" if on_any.mean() >= _REPEATED_SHARE else "held out"
 
 
@@ -300,26 +299,27 @@ def assess(
     return check.quality()
 
 
-@dataclass
 class RecordingQualityCheck:
-    """Gathers figures from consecutive parts of one recording, and judges them."""
+    """Gathers figures from consecutive parts of one recording, and judges them.
 
-    # Its arm, for the condition number; None for no condition number
-    robot: RobotDescription | None = None
-    _info: RecordingInfo = field(default_factory=RecordingInfo)
-    _count: Counter[str] = field(default_factory=Counter)
-    """Samples, gaps, samples lost and repeated, impossible ones, and those in _STATES."""
-    _not_finite: Counter[str] = field(default_factory=Counter)
-    _steps: list[Array] = field(default_factory=list)
-    _extremes: dict[str, Extremes] = field(default_factory=dict)
-    """By field; all recorded fields are in it."""
-    _repeats: dict[str, Repeats] = field(default_factory=dict)
-    _simulator: OfflineSimulatorCheck = field(default_factory=OfflineSimulatorCheck)
-    _activity: JointActivity | None = None
-    _first_impossible: str | None = None
-    _payloads: set[float] = field(default_factory=set)
-    _conditioning: Conditioning | None = None
-    _visited: VisitedPath = field(default_factory=VisitedPath)
+    `robot`: its arm, for the condition number; None for no condition number.
+    """
+
+    def __init__(self, robot: RobotDescription | None = None) -> None:
+        self.robot = robot
+        self._info = RecordingInfo()
+        # Samples, gaps, samples lost and repeated, impossible ones, and those in _STATES.
+        self._count: Counter[str] = Counter()
+        self._not_finite: Counter[str] = Counter()
+        self._steps: list[Array] = []
+        self._extremes: dict[str, Extremes] = {}  # by field; all recorded fields are in it
+        self._repeats: dict[str, Repeats] = {}
+        self._simulator = OfflineSimulatorCheck()
+        self._activity: JointActivity | None = None
+        self._first_impossible: str | None = None
+        self._payloads: set[float] = set()
+        self._conditioning: Conditioning | None = None
+        self._visited = VisitedPath()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -383,8 +383,7 @@ class RecordingQualityCheck:
         irregular = bool(len(close)) and bool(np.std(close) > 0.02 * step)
         spacing = typical_step(steps) if irregular else step
         still = max(20.0, 0.2 / step if np.isfinite(step) else 20.0)
-        stuck = max(6.0, 0.002 * samples)
-        channels = self._repeats.items()
+        stuck, channels = max(6.0, 0.002 * samples), self._repeats.items()
         frozen = tuple(label for label, each in channels if each.frozen(still))
         clipped = tuple(label for label, each in channels if each.clipped(stuck))
         seconds = 0.0 if self._activity is None else self._activity.seconds
@@ -427,29 +426,33 @@ class RecordingQualityCheck:
         if low is None:
             return ()
         n, heat = len(low), extremes("joint_temperatures")
-        activity = self._activity or JointActivity(n)
+        activity, nothing = self._activity or JointActivity(n), np.full(n, np.nan)
         names: tuple[str, ...] = JOINT_NAMES
         if self.robot is not None:
             names = self.robot.joint_names
         elif n != len(names):
             names = tuple(f"joint_{j + 1}" for j in range(n))
-        table = {
-            "travel": extremes(f"{kind}_q").span(n),
-            "speed": extremes(f"{kind}_qd").largest(n),
-            "torque": extremes("target_moment").span(n),
-            "current": extremes("actual_current").largest(n),
-            "moving": activity.moving,
-        }
-        nothing = np.full(n, np.nan)
-        cold, warm = (nothing if each is None else each for each in (heat.low, heat.high))
+        columns = (
+            extremes(f"{kind}_q").span(n),
+            extremes(f"{kind}_qd").largest(n),
+            extremes("target_moment").span(n),
+            extremes("actual_current").largest(n),
+            activity.moving,
+        )
+        ends = np.stack([nothing if each is None else each for each in (heat.low, heat.high)], 1)
+        rows = zip(names, np.stack(columns, 1).tolist(), activity.reversals, ends, strict=True)
         return tuple(
             JointQuality(
-                name=names[j],
-                **{key: float(column[j]) for key, column in table.items()},
-                reversals=int(activity.reversals[j]),
-                temperature=(float(cold[j]), float(warm[j])),
+                name,
+                travel,
+                speed,
+                torque,
+                current,
+                moving,
+                int(reversals),
+                (float(cold), float(warm)),
             )
-            for j in range(n)
+            for name, (travel, speed, torque, current, moving), reversals, (cold, warm) in rows
         )
 
     def _refusal(
@@ -484,24 +487,19 @@ class RecordingQualityCheck:
             return "no", refusal or f"{', '.join(lacking)} not recorded"
         activities = {joint.activity for joint in joints}
         if purpose == "temperature":
-            spans = np.array([joint.temperature[1] - joint.temperature[0] for joint in joints])
-            widest = float(np.nanmax(spans)) if np.isfinite(spans).any() else 0.0
-            if widest < 5:
-                return (
-                    "no",
-                    f"joints warm by {widest:.1f} degC only; combine a cold and a warm recording",
-                )
-            return "good", f"joints warm by up to {widest:.1f} degC"
+            spans = [joint.temperature[1] - joint.temperature[0] for joint in joints]
+            widest = max((span for span in spans if np.isfinite(span)), default=0.0)
+            if widest >= 5:
+                return "good", f"joints warm by up to {widest:.1f} degC"
+            text = f"joints warm by {widest:.1f} degC only; combine a cold and a warm recording"
+            return "no", text
         if purpose == "bus_power" and activities <= {"unknown"}:
             return "limited", "positions and speeds not recorded: energy of the whole arm only"
         if purpose == "bus_power" and activities <= {"idle"}:
             return "limited", "standstill: standby power only"
         if purpose == "base_parameters" and (condition or 1.0) > ILL_CONDITIONED:
-            return (
-                "limited",
-                "the motion does not determine all combinations; record one made by ur_energy "
-                "excite",
-            )
+            text = "the motion does not determine all combinations; record one made by ur_energy"
+            return "limited", f"{text} excite"
         # The controller's own torque and targets are exact, so any motion suffices.
         exact = {"target_q", "target_qd", "target_qdd"} <= set(self._extremes)
         little_suffices = purpose == "setup_and_inertia" and exact

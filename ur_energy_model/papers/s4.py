@@ -15,7 +15,7 @@ from ur_energy_model.experiment.design_problem import DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, RepeatedMotion, sample_period
 from ur_energy_model.identification.base_parameter_fit import identify_base_parameters
 from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
-from ur_energy_model.identification.error_statistics import ErrorStatistics
+from ur_energy_model.identification.evaluation import ErrorStatistics
 from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.low_pass import low_pass
