@@ -432,27 +432,21 @@ class RecordingQualityCheck:
             names = self.robot.joint_names
         elif n != len(names):
             names = tuple(f"joint_{j + 1}" for j in range(n))
-        columns = (
-            extremes(f"{kind}_q").span(n),
-            extremes(f"{kind}_qd").largest(n),
-            extremes("target_moment").span(n),
-            extremes("actual_current").largest(n),
-            activity.moving,
-        )
-        ends = np.stack([nothing if each is None else each for each in (heat.low, heat.high)], 1)
-        rows = zip(names, np.stack(columns, 1).tolist(), activity.reversals, ends, strict=True)
+        travel, torque = extremes(f"{kind}_q").span(n), extremes("target_moment").span(n)
+        speed, current = (extremes(each).largest(n) for each in (f"{kind}_qd", "actual_current"))
+        cold, warm = (nothing if each is None else each for each in (heat.low, heat.high))
         return tuple(
             JointQuality(
-                name,
-                travel,
-                speed,
-                torque,
-                current,
-                moving,
-                int(reversals),
-                (float(cold), float(warm)),
+                name=names[j],
+                travel=float(travel[j]),
+                speed=float(speed[j]),
+                torque=float(torque[j]),
+                current=float(current[j]),
+                moving=float(activity.moving[j]),
+                reversals=int(activity.reversals[j]),
+                temperature=(float(cold[j]), float(warm[j])),
             )
-            for name, (travel, speed, torque, current, moving), reversals, (cold, warm) in rows
+            for j in range(n)
         )
 
     def _refusal(
