@@ -167,29 +167,27 @@ class BusCapacitor:
         """
         floor, capacity, stored = self.floor, self.capacity, self.stored
         out = np.maximum(demand, floor)
-        if capacity <= 0.0 or not (stored > 0.0 or (len(demand) and demand.min() < floor)):
+        begins = np.flatnonzero(demand < floor).tolist()  # only regenerated power charges it
+        if capacity <= 0.0 or not (stored > 0.0 or begins):
             return out
-        below = np.flatnonzero(demand < floor)
         # Numbers of Python are several times faster than elements of arrays.
-        each_step, each_demand, supply = steps.tolist(), demand.tolist(), out.tolist()
-        k = 0
-        while k < len(supply):
-            if stored <= 0.0:  # only regenerated power charges it again
-                later = np.searchsorted(below, k)
-                if later == len(below):
+        each_step, surplus, k = steps.tolist(), (steps * (floor - demand)).tolist(), 0
+        for begin in [0, *begins] if stored > 0.0 else begins:
+            if begin < k:  # still charged
+                continue
+            k = begin
+            while k < len(surplus):
+                stored += surplus[k]
+                if stored <= 0.0 or each_step[k] == 0.0:
                     break
-                k = int(below[later])
-            step, stored = each_step[k], stored - each_step[k] * (each_demand[k] - floor)
-            if step == 0.0:  # a gap: discharged by now
-                stored = 0.0
-            elif stored <= 0.0:
-                supply[k] = floor - stored / step  # the supply delivers the rest
-                stored = 0.0
-            else:
-                supply[k], stored = floor, min(stored, capacity)
-            k += 1
+                stored, k = min(stored, capacity), k + 1
+            out[begin:k] = floor
+            if k < len(surplus):
+                if each_step[k] > 0.0:  # else a gap: discharged by now
+                    out[k] = floor - stored / each_step[k]  # the supply delivers the rest
+                stored, k = 0.0, k + 1
         self.stored = stored
-        return np.array(supply)
+        return out
 
 
 _STANDSTILL = int(ArmState.STANDSTILL)
