@@ -171,18 +171,19 @@ class BusCapacitor:
         if capacity <= 0.0 or not (stored > 0.0 or begins):
             return out
         # Numbers of Python are several times faster than elements of arrays.
-        each_step, surplus, k = steps.tolist(), (steps * (floor - demand)).tolist(), 0
+        each_step, surplus = steps.tolist(), (steps * (floor - demand)).tolist()
+        k, count = 0, len(surplus)
         for begin in [0, *begins] if stored > 0.0 else begins:
             if begin < k:  # still charged
                 continue
             k = begin
-            while k < len(surplus):
+            while k < count:
                 stored += surplus[k]
                 if stored <= 0.0 or each_step[k] == 0.0:
                     break
-                stored, k = min(stored, capacity), k + 1
+                stored, k = capacity if stored > capacity else stored, k + 1
             out[begin:k] = floor
-            if k < len(surplus):
+            if k < count:
                 if each_step[k] > 0.0:  # else a gap: discharged by now
                     out[k] = floor - stored / each_step[k]  # the supply delivers the rest
                 stored, k = 0.0, k + 1
