@@ -140,8 +140,8 @@ def live(host: str, folder: Path, *options: str, also: Callable[[], object]) -> 
 
 def follow(client: FoxgloveClient) -> None:
     """Take everything that a Foxglove server sends."""
-    client.advertised("/energy")
-    client.subscribe(*client.channels)
+    client.subscribe("/energy")
+    client.subscribe(*client.channels.keys() - {"/energy"})
     with contextlib.suppress(Exception):  # the server ends first
         while True:
             client._take()

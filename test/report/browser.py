@@ -40,22 +40,20 @@ class Browser:
         )
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self._number = 0
+        self._number, self._session = 0, dict[str, str]()
         try:
             port, path = self._address()
             self._socket = websocket.create_connection(
                 f"ws://127.0.0.1:{port}{path}", timeout=TIMEOUT, suppress_origin=True
             )
-            target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
-            attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})
-            self._session: str | None = attached["sessionId"]
+            target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
+            attached = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
+            self._session = {"sessionId": attached["sessionId"]}
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.call(f"{domain}.enable")
         except BaseException:
             self.close()
             raise
-
-    _session: str | None = None
 
     def open(self, file: Path) -> None:
         """Load a file and wait until its script has finished."""
@@ -79,10 +77,8 @@ class Browser:
 
     def resize(self, width: int, height: int, *, phone: bool = False) -> None:
         """Change the window size [CSS pixels], and let the page redraw."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone},
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}
+        self.call("Emulation.setDeviceMetricsOverride", size)
         self.evaluate("new Promise(r => requestAnimationFrame(() => setTimeout(r, 150)))")
 
     def media(self, *, kind: str = "screen", scheme: str = "light") -> None:
@@ -99,9 +95,6 @@ class Browser:
 
     def print_pdf(self) -> bytes:
         return base64.b64decode(self.call("Page.printToPDF", {"printBackground": True})["data"])
-
-    def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self._call(method, parameters or {}, self._session)
 
     def close(self) -> None:
         """End the browser and its child processes."""
@@ -123,14 +116,10 @@ class Browser:
                 raise AssertionError("the browser does not start")
             time.sleep(0.05)
 
-    def _call(
-        self, method: str, parameters: dict[str, Any], session: str | None = None
-    ) -> dict[str, Any]:
+    def call(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if session is not None:
-            message["sessionId"] = session
-        self._socket.send(json.dumps(message))
+        message = {"id": self._number, "method": method, "params": parameters or {}}
+        self._socket.send(json.dumps(message | self._session))
         while True:
             answer = json.loads(self._socket.recv())
             if answer.get("id") == self._number:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import websocket
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # type: ignore[import-untyped]
@@ -24,10 +23,7 @@ _MESSAGE = 1
 TIMEOUT = 60.0
 
 
-@dataclass(frozen=True)
-class Received:
-    """One message."""
-
+class Received(NamedTuple):
     topic: str
     time: int
     payload: bytes
@@ -43,17 +39,15 @@ class FoxgloveClient:
         self._socket = websocket.create_connection(
             f"ws://127.0.0.1:{port}", timeout=TIMEOUT, subprotocols=SUBPROTOCOLS
         )
+        self.close = self._socket.close
+        self.kill = self._socket.shutdown  # without a word
         self._take()
-
-    def advertised(self, topic: str) -> dict[str, Any]:
-        """Wait until a topic is advertised."""
-        while topic not in self.channels:
-            self._take()
-        return self.channels[topic]
 
     def subscribe(self, *topics: str) -> None:
         """Subscribe, once the topics are advertised."""
-        wanted = {self.advertised(topic)["id"]: topic for topic in topics}
+        while not self.channels.keys() >= set(topics):
+            self._take()
+        wanted = {self.channels[topic]["id"]: topic for topic in topics}
         self._topics |= wanted
         asked = [{"id": each, "channelId": each} for each in wanted]
         self._socket.send(json.dumps({"op": "subscribe", "subscriptions": asked}))
@@ -69,14 +63,6 @@ class FoxgloveClient:
         while (message := self.message()).time != time:
             pass
         return message
-
-    def close(self) -> None:
-        """Say goodbye and disconnect."""
-        self._socket.close()
-
-    def kill(self) -> None:
-        """Break the connection without a word."""
-        self._socket.shutdown()
 
     def _take(self) -> None:
         data = self._socket.recv()

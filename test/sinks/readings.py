@@ -34,39 +34,28 @@ def counted(seconds: float) -> MeterReading:
     return MeterReading(POWER * seconds, 1.1 * POWER * seconds, seconds, 0.0)
 
 
+@cache
+def moving_arm() -> Snapshot:
+    return next(live_readings(0.1)).snapshot
+
+
 def made_up_reading(
     number: int, *, arm: str = "arm-1", link: LinkStatus | None = None
 ) -> ArmReading:
     """Reading `number` of an arm that has had POWER since START; a cycle ends with each tenth."""
     seconds = number * PERIOD * 1e-9
-    snapshot = Snapshot(
+    snapshot = replace(
+        moving_arm(),
         channels=CHANNELS,
         time=seconds,
         q=np.zeros(2),
-        qd=np.zeros(2),
         power=POWER,
         since_reset=counted(seconds),
         lifetime=counted(seconds + 100.0),
         highest=counted(seconds + 100.0).net,
-        state=ArmState.MOVING,
-        robot_mode=7,
-        safety_mode=1,
-        bus_measured=True,
-        standby=40.0,
-        standby_std=1.0,
-        standby_measured=None,
-        residual_mean=0.0,
-        residual_std=1.0,
-        drifting=False,
-        controller_energy=None,
-        payload=0.0,
-        speed_scaling=1.0,
         temperature=np.array([30.0, 31.0]),
+        state=ArmState.MOVING,
         samples=number * 50,
-        refused=0,
-        controller_restarts=0,
-        reset_time="2026-01-01T00:00:00.000+00:00",
-        reset_reason="first start",
         serial=arm,
     )
     cycles: tuple[Cycle, ...] = ()

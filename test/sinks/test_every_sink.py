@@ -114,14 +114,11 @@ class Recorder:
     def __init__(self) -> None:
         self.got: list[object] = []
         self.gate = threading.Event()
-
-    def open(self) -> None: ...
+        self.open = self.close = lambda: None
 
     def deliver(self, reading: ArmReading) -> None:
         self.gate.wait(20)
         self.got.append(reading)
-
-    def close(self) -> None: ...
 
 
 def numbered(number: int) -> ArmReading:
