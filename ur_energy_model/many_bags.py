@@ -21,13 +21,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class BagResult(Generic[Result]):
-    """What the work on one bag gave.
-
-    Attributes:
-        bag: as given by the user.
-        value: the result; None if the bag failed.
-        reason: why it failed, in one line; None if it did not.
-    """
+    """What the work on one bag, as given by the user, gave; or in one line why it failed."""
 
     bag: Path
     value: Result | None
@@ -35,10 +29,9 @@ class BagResult(Generic[Result]):
 
 
 class BagExecutor(Protocol):
-    """Runs the same work on every bag.
+    """Runs the same work on every bag; one that fails does not end the others.
 
-    A bag that fails does not end the others. Results come in the order of the bags, whatever the
-    order in which they are done, so that what is made of them does not depend on workers.
+    Results come in the order of the bags, so that what is made of them does not depend on workers.
     """
 
     def __call__(
@@ -48,15 +41,10 @@ class BagExecutor(Protocol):
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
     ) -> Iterator[BagResult[Result]]:
-        """Results of `work`, one per bag.
+        """Results of `work`, which is called with each bag and its element of `given`, if any.
 
-        Args:
-            work: called with each bag, and with its element of `given` if there is one, perhaps in
-                another process or on another machine: it, what it is given and its result can be
-                pickled, and its path is absolute there.
-            bags: what to work on.
-            progress: called with the finished fraction and text.
-            given: what the work takes besides the bag, one per bag.
+        This may be in another process or on another machine: work, what it is given and its result
+        can be pickled, and paths are absolute there.
         """
         ...
 

@@ -96,9 +96,8 @@ class ChangeMonitor:
         self._moving_seconds = 0.0
         self._temperature: Array | None = None
         """Of the last samples [n], degC; None before the first, also after a restart."""
-        self._time: float | None = None
-        self._epoch: float | None = None
-        """Host time minus controller time [s]; None where unknown."""
+        self._time = self._epoch = math.nan
+        """Controller time of the last sample, and host time minus it [s]; NaN where unknown."""
 
     def observe(
         self, window: Telemetry, motions: Iterable[tuple[FilteredMotion, ArmDynamics]]
@@ -140,10 +139,9 @@ class ChangeMonitor:
         self._report("standby", found)
 
     def friction_now(self) -> SessionFriction:
-        """Friction to be expected of motions from now on, relative to the model in use.
+        """Friction to be expected of any motions from now on, relative to the model in use.
 
-        Other motions than those so far are included. Before the first samples it is that of a
-        session that has not begun.
+        Before the first samples it is that of a session that has not begun.
         """
         at, moving = self._temperature, self._moving_seconds
         if at is None:
@@ -171,8 +169,7 @@ class ChangeMonitor:
     def use_model(self, model: EnergyModel) -> None:
         """State all levels relative to another model of the same arm from now on.
 
-        A minute of work is measured with both models, so that the difference between them is not
-        taken for a change of the arm.
+        A minute is measured with both, so that their difference is not taken for a change.
         """
         shift = np.array([self.model.bus.standby - model.bus.standby])
         self.standby.rebase(shift, np.full(1, _REBASED_STANDBY))
@@ -181,14 +178,14 @@ class ChangeMonitor:
 
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""
-        clock = [np.nan if value is None else value for value in (self._time, self._epoch)]
         levels = {
             f"{part}_{name}": values
             for part in ("friction", "standby", "setup")
             for name, values in getattr(self, part).saved().items()
         }
         # A restart does not wait for a minute with both models.
-        return {**levels, "clock": np.array(clock), "shift": self._difference()}
+        clock = np.array([self._time, self._epoch])
+        return {**levels, "clock": clock, "shift": self._difference()}
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
@@ -197,9 +194,7 @@ class ChangeMonitor:
             getattr(self, part).restore(own)
         shift = np.array(saved["shift"])
         self.friction.rebase(shift, _GUESSED * np.abs(shift))
-        self._time, self._epoch = (
-            None if math.isnan(value) else value for value in np.array(saved["clock"]).tolist()
-        )
+        self._time, self._epoch = np.array(saved["clock"]).tolist()
 
     def _difference(self) -> Array:
         """Levels by the model in use minus those by the one they are relative to, by law [n]."""
@@ -231,12 +226,12 @@ class ChangeMonitor:
         self._time = last
         if window.stamp is not None:
             self._epoch = 1e-9 * float(window.stamp[-1]) - last
-        if before is None:
+        if math.isnan(before):
             self.start_session(first, 0.0)
             return
         passed = first - before
         restarted = passed < -1.0
-        if restarted and self._epoch is not None and old_epoch is not None:
+        if restarted and not math.isnan(self._epoch + old_epoch):
             passed = (first + self._epoch) - (before + old_epoch)
         if restarted or passed > SESSION_GAP:
             for minute in self._meter.finish():
@@ -287,6 +282,6 @@ class ChangeMonitor:
 
     def _clock(self, time: float) -> str:
         """Time of day by the host's clock, or the controller's time."""
-        if self._epoch is None:
+        if math.isnan(self._epoch):
             return f"{time:.0f} s of the controller's clock"
         return datetime.fromtimestamp(time + self._epoch).strftime("%H:%M")

@@ -22,6 +22,7 @@ SECOND = 1_000_000_000
 """ns."""
 Times = NDArray[np.int64]
 """Host times, ns since 1970 UTC."""
+_EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,8 @@ class TimeRanges:
 
     def without(self, others: TimeRanges) -> TimeRanges:
         """The parts that are outside other ranges."""
-        out = []
-        for start, end in self.pairs():
-            begin = start
-            for taken, free in others.within(start, end).pairs():
-                if begin < taken:
-                    out.append((begin, taken))
-                begin = free
-            if begin < end or start == end:
-                out.append((begin, end))
-        return TimeRanges(np.array(out, dtype=np.int64).reshape(-1, 2))
+        free = np.array([_EARLIEST, *others.edges.ravel(), _LATEST]).reshape(-1, 2).tolist()
+        return TimeRanges.of(pair for gap in free for pair in self.within(*gap).pairs())
 
     def pairs(self) -> list[tuple[int, int]]:
         """Begin and end of each [ns]."""
@@ -158,11 +151,11 @@ def host_times(samples: Telemetry) -> Times:
     """
     if samples.stamp is not None:
         return samples.stamp
-    return np.asarray(np.round(np.clip(samples.time, 0.0, _LATEST) * SECOND), dtype=np.int64)
+    return np.asarray(np.round(np.clip(samples.time, 0.0, _LAST_TIME) * SECOND), dtype=np.int64)
 
 
 _YEAR_2000 = 946_684_800.0
-_LATEST = 9.0e9
+_LAST_TIME = 9.0e9
 """Clock times beyond the years that 64 bits of nanoseconds can count to are cut off [s]."""
 
 # Which energies are final

@@ -37,10 +37,8 @@ from ur_energy_model.telemetry.samples import arm_name
 
 HOUR = 3600 * SECOND
 """ns."""
-MOST_ROWS = 24 * 3600
-"""Rows of a table that wait while the store cannot be written."""
-MOST_PARTS = 6 * 3600
-"""Parts that wait for the store before they are rows."""
+MOST_ROWS, MOST_PARTS = 24 * 3600, 6 * 3600
+"""Rows of a table, and parts before they are rows, that wait while a store cannot be written."""
 
 
 class LiveRows:
@@ -140,8 +138,7 @@ class LiveRows:
         self._write(store, "joint_seconds", self._joints(waiting))
         for (table, hour), paths in list(self._files.items()):
             if last or hour < self._newest:
-                if len(paths) > 1:
-                    store.join(table, paths)
+                store.join(table, paths)
                 del self._files[table, hour]
 
     def _write(

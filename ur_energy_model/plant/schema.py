@@ -190,13 +190,8 @@ UNDIVIDED = ("models", "sources")
 def arrow_schema(table: str) -> pa.Schema:
     """Arrow schema of a table, with units and descriptions as metadata of its columns."""
     fields = [
-        pa.field(
-            column.name,
-            _TYPES[column.kind],
-            nullable=column.nullable,
-            metadata={"unit": column.unit, "description": column.description},
-        )
-        for column in TABLES[table]
+        pa.field(name, _TYPES[kind], nullable, {"unit": unit, "description": description})
+        for name, kind, unit, description, nullable in TABLES[table]
     ]
     return pa.schema(fields, metadata={"ur_energy_model.history": str(SCHEMA_VERSION)})
 
@@ -211,25 +206,22 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
     rows = len(columns[schema.names[0]])
     arrays = []
     for column, field in zip(TABLES[table], schema, strict=True):
-        value, missing = columns[column.name], None
-        if column.nullable and isinstance(value, np.ndarray):
-            missing = np.isnan(value) if value.ndim == 1 else np.isnan(value).all(axis=1)
+        value, mask = columns[column.name], None
         if value is None or isinstance(value, str):
             arrays.append(pa.repeat(pa.scalar(value, field.type), rows))
         elif column.kind == "time":
             arrays.append(pa.array(value // 1000).cast(field.type))
-        elif column.kind == "texts":
-            arrays.append(_lists(pa.array(list(value) * rows, pa.string()), rows, len(value)))
-        elif column.kind == "numbers":
-            arrays.append(_lists(pa.array(value.ravel()), rows, value.shape[1], missing))
+        elif column.kind in ("numbers", "texts"):
+            if column.kind == "texts":
+                value = np.tile(np.array(value, dtype=object), (rows, 1))
+            elif column.nullable:
+                mask = pa.array(np.isnan(value).all(axis=1))
+            places = np.arange(rows + 1, dtype=np.int32) * value.shape[1]
+            flat = pa.array(value.ravel(), field.type.value_type)
+            arrays.append(pa.ListArray.from_arrays(places, flat, mask=mask))
         else:
-            arrays.append(pa.array(value, mask=missing).cast(field.type))
+            arrays.append(pa.array(value, from_pandas=column.nullable).cast(field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _lists(flat: pa.Array, rows: int, n: int, missing: Any = None) -> pa.Array:
-    mask = None if missing is None else pa.array(missing)
-    return pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * n, flat, mask=mask)
 
 
 LIVE = "live-"
