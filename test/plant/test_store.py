@@ -60,8 +60,8 @@ def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag
     tmp_path: Path,
 ) -> None:
     store, whole, bags = tmp_path / "store", tmp_path / "whole", []
-    for k, begin in enumerate((0, HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)):
-        session = Session(at=NOON + begin, serial=f"arm-{k // 4}", shift=k, cycle=1.0)
+    for k, begin in enumerate((HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0)):
+        session = Session(at=NOON + begin, serial=f"arm-{k // 3}", shift=k, cycle=1.0)
         bags.append(session.bag(tmp_path / f"bag_{k}"))
     save_model(MODEL, tmp_path / "model.yaml")
     added(whole, bags)
@@ -329,7 +329,7 @@ def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
     bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
     truth = sum(estimated(bag).supply for bag in bags)
     assert add(server, *bags).sum("energy") == pytest.approx(truth)
-    assert len(add(server, *bags).skipped) == 2
+    assert add(server, bags[0]).skipped == bags[:1]
     store = HistoryStore(server)
     store.compact()
     holdings = store.holdings()

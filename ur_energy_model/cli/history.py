@@ -136,6 +136,6 @@ def compact(options: argparse.Namespace) -> None:
         print_json(found)
     else:
         note(
-            f"{options.store}: {found.files_before} files are {found.files_after} now, "
-            f"{found.removed} old ones removed"
+            f"{options.store}: {found['files_before']} files are {found['files_after']} now, "
+            f"{found['removed']} old ones removed"
         )

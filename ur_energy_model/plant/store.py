@@ -92,15 +92,6 @@ class Holdings:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Compaction:
-    """Number of files that count, before and after, and of old ones that were removed."""
-
-    files_before: int
-    files_after: int
-    removed: int
-
-
 class HistoryStore:
     """A store in a folder, which the first writing makes, or below s3://BUCKET/PREFIX.
 
@@ -251,10 +242,11 @@ class HistoryStore:
         with self._problems("written"):
             self._join([file for file in self._logged(table) if file.path in paths])
 
-    def compact(self, *, least: int = 2) -> Compaction:
+    def compact(self, *, least: int = 2) -> dict[str, int]:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Days with fewer files of a table than `least`, of all arms, stay as they are.
+        Days with fewer files of a table than `least`, of all arms, stay as they are. Returns how
+        many files counted before and after, and how many old ones were removed.
         """
         self.take_over()
         with self._problems("written"):
@@ -274,7 +266,8 @@ class HistoryStore:
             for log in filter(None, map(self._open, TABLES)):
                 log.create_checkpoint()
                 removed += len(log.vacuum(KEPT_HOURS, dry_run=False))
-            return Compaction(len(files), len(self._snapshot()[1]), removed)
+            after = len(self._snapshot()[1])
+            return {"files_before": len(files), "files_after": after, "removed": removed}
 
     def compact_if_many(self) -> None:
         """Compact the days of many files."""
