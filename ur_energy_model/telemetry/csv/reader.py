@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -51,7 +51,7 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
     typical_step,
 )
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Indices
 
 NEXT_FILE = "next file"
 _FACTOR = np.int64(0x1E3779B97F4A7C15)
@@ -184,22 +184,6 @@ def nominal_period(steps: Array) -> float | None:
     return 1.0 / rate if rate else None
 
 
-@dataclass
-class _RejectedRows:
-    """Rows left out, by reason; line, column and problem of the first; last rows cut off."""
-
-    rows: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    first: tuple[int, int | None, str] | None = None
-    cut: int = 0
-
-    def reject(self, kind: str, lines: Sequence[int], column: int | None, problem: str) -> None:
-        """Count rows by their lines [n]; column and problem are those of the first one."""
-        self.counts[kind] += len(lines)
-        if self.first is None or lines[0] < self.first[0]:
-            self.first = int(lines[0]), column, problem
-
-
 _HEAD, _HEAD_CHARACTERS = 200, 4 << 20
 """Lines and characters at the beginning of a file for the detection of its structure."""
 _MAX_COLUMNS = 5000
@@ -213,6 +197,7 @@ _PARSED_AT_ONCE = 8
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
 _COMMENTS = ("#", "%")
+_CUT_OFF = "a last line that is cut off"
 _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
 
 
@@ -220,7 +205,11 @@ class _CsvFile:
     """A CSV recording, read twice: first its clock, then its samples."""
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
-        self.path, self._limits, self._remark = path, options.limits, note
+        self.path, self._limits = path, options.limits
+        self._note: Callable[[str], None] = lambda text: note(f"{path}: {text}")
+        self._rows_read, self._rejected = 0, Counter[str]()
+        self._first: tuple[int, int | None, str] | None = None
+        """Of the present pass: rows, those left out by reason, and the first of them."""
         self.header = self._open(options)
         for remark in self.header.remarks:
             self._note(remark)
@@ -228,16 +217,12 @@ class _CsvFile:
             self._note("numbers are read with decimal commas")
         self._read_clock()
 
-    def _note(self, text: str) -> None:
-        self._remark(f"{self.path}: {text}")
-
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
         """Samples of these fields, which include the time, in order, a few thousand at once.
 
         RecordingError, at the end of the file: too many malformed rows.
         """
-        rejected = _RejectedRows()
-        parts = self._parts(fields, rejected)
+        parts = self._parts(fields)
         if self._unordered:
             columns = join_columns(list(parts))
             order = np.argsort(columns[TIME], kind="stable")
@@ -246,13 +231,26 @@ class _CsvFile:
         for part in parts:
             if len(part[TIME]):
                 yield part
-        self._check(rejected)
-        if rejected.first is not None:
-            line, column, problem = rejected.first
-            kinds = ", ".join(f"{count} with {kind}" for kind, count in rejected.counts.items())
-            place = f"{line}" if column is None else f"{line} {self.header.names[column]}"
-            total = f"{sum(rejected.counts.values())} of {rejected.rows} rows"
-            self._note(f"left out {total} ({kinds}); first: line {place} {problem}")
+        if self._first is None:
+            return
+        (line, column, problem), total = self._first, sum(self._rejected.values())
+        if total - self._rejected[_CUT_OFF] > IMPOSSIBLE_SHARE * self._rows_read:
+            remedy = "correct or delete such lines"
+            if column is not None and "impossible values" in self._rejected:
+                places = self.header.places.items()
+                unit = next(FIELDS[name].unit for name, place in places if column in place)
+                if other := _OTHER_UNITS.get(unit):
+                    remedy += (
+                        f", or name its robot; a column in {other} needs [{other}] after its name"
+                    )
+            share = f"more than {100 * IMPOSSIBLE_SHARE:g} %"
+            first = f"line {line} {problem}, the first of {total} bad rows among {self._rows_read}"
+            named = None if column is None else self.header.names[column]
+            raise RecordingError(self.path, f"{first} ({share})", remedy, field=named)
+        kinds = ", ".join(f"{count} with {kind}" for kind, count in self._rejected.items())
+        place = f"{line}" if column is None else f"{line} {self.header.names[column]}"
+        left_out = f"{total} of {self._rows_read} rows ({kinds})"
+        self._note(f"left out {left_out}; first: line {place} {problem}")
 
     def _open(self, options: CsvOptions) -> CsvHeader:
         """Detect the structure of the file from its first lines; returns its columns."""
@@ -324,16 +322,13 @@ class _CsvFile:
     def _read_clock(self) -> None:
         """Read the time of all rows: its unit, the order of the rows, and the sample period."""
         fields = [TIME, *(name for name in ("payload",) if name in self.header.places)]
-        column, rejected = self.header.names[self.header.places[TIME][0]], _RejectedRows()
-        times, payloads = [], np.zeros(0)
-        for rows, values in self._blocks(fields, rejected):
+        times, payloads = [np.zeros(0)], np.zeros(0)
+        for _, values in self._blocks(fields):
             times.append(values[:, 0])
             others = values[:, 1:]
             payloads = np.union1d(payloads, others[np.isfinite(others)])[:2]
-            self._reject_cells(rows, ~np.isfinite(values[:, :1]), [TIME], rejected)
-        if not rejected.rows:
+        if not self._rows_read:
             raise RecordingError(self.path, "holds no samples", "record again")
-        self._check(rejected)
         self.payload = float(payloads[0]) if len(payloads) == 1 else None
         time, self._factor = np.concatenate(times), 1.0
         if not self._dates:
@@ -360,27 +355,32 @@ class _CsvFile:
         steps = np.diff(time)
         if steps.size and not (steps > 0).any():
             problem = f"does not advance in {len(time)} rows"
-            remedy = "export the time of each sample"
-            raise RecordingError(self.path, problem, remedy, field=column)
+            column = self.header.names[self.header.places[TIME][0]]
+            raise RecordingError(self.path, problem, "export the time of each sample", field=column)
         self.period, self.typical_step = nominal_period(steps), typical_step(steps)
 
-    def _parts(self, fields: Sequence[str], rejected: _RejectedRows) -> Iterator[dict[str, Array]]:
+    def _parts(self, fields: Sequence[str]) -> Iterator[dict[str, Array]]:
         """Samples in the order of the file, without bad rows."""
-        time = self.header.places[TIME][0]
+        chosen, time = self._chosen(fields), self.header.places[TIME][0]
         factors = {time: self._factor, **self.header.factors}
-        scale = np.array([factors.get(column, 1.0) for column in self._chosen(fields)])
+        scale = np.array([factors.get(column, 1.0) for column in chosen])
         done = 0
-        for rows, values in self._blocks(fields, rejected):
+        for rows, values in self._blocks(fields):
             values *= scale
             lines = np.array([number for number, _ in rows])
             keep = self._keep[done : done + len(rows)]
             done += len(rows)
             wrong = ~np.isfinite(values)
             good = ~wrong.any(axis=1)
-            self._reject_cells(rows, wrong, fields, rejected)
-            if (good & ~keep).any():
-                far = lines[good & ~keep].tolist()
-                rejected.reject("impossible times", far, time, "is far from the times around it")
+            if not good.all():
+                row = int(np.argmin(good))
+                column = chosen[int(np.argmax(wrong[row]))]
+                cell = self._dialect.cells(rows[row][1])[column][:40]
+                problem = f"has {cell!r}, which is not a finite number"
+                self._reject("values that are not finite numbers", lines[~good], column, problem)
+            if (far := good & ~keep).any():
+                problem = "is far from the times around it"
+                self._reject("impossible times", lines[far], time, problem)
                 good &= keep
             columns, at = dict[str, Array](), 0
             for name in fields:
@@ -391,57 +391,61 @@ class _CsvFile:
             if first is not None:
                 column = self.header.places[first.field][first.index]
                 problem = f"has {first.value:.6g}, outside this arm's range"
-                rejected.reject("impossible values", lines[good][bad].tolist(), column, problem)
+                self._reject("impossible values", lines[good][bad], column, problem)
                 columns = {name: part[~bad] for name, part in columns.items()}
             yield columns
 
-    def _blocks(
-        self, fields: Sequence[str], rejected: _RejectedRows
-    ) -> Iterator[tuple[list[tuple[int, str]], Array]]:
+    def _reject(self, kind: str, lines: Indices, column: int | None, problem: str) -> None:
+        """Count rows left out, by their lines [n]; column and problem are those of the first."""
+        self._rejected[kind] += len(lines)
+        if self._first is None or lines[0] < self._first[0]:
+            self._first = int(lines[0]), column, problem
+
+    def _blocks(self, fields: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Array]]:
         """Some thousand rows at once: numbers and texts of lines, and the columns of these fields.
 
         The columns [rows, k] are NaN where a cell is no number.
         """
         rows: list[tuple[int, str]] = []
         size, chosen = 0, self._chosen(fields)
-        for number, line in chain(self._rows(rejected), [(0, "")]):  # which ends the last block
+        for number, line in chain(self._rows(), [(0, "")]):  # which ends the last block
             if rows and (not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS):
                 yield rows, self._numbers([text for _, text in rows], chosen)
                 rows, size = [], 0
             rows.append((number, line))
             size += len(line)
 
-    def _rows(self, rejected: _RejectedRows) -> Iterator[tuple[int, str]]:
+    def _rows(self) -> Iterator[tuple[int, str]]:
         """Numbers and texts of the lines of rows; a last one that is cut off is rejected.
 
         A row with another number of columns is refused, because its values may belong to others.
         """
         dialect, width = self._dialect, self._width
-        other: tuple[int, int] | None = None
+        self._rows_read, self._rejected, self._first = 0, Counter[str](), None
+        other: tuple[int, str] | None = None
         for number, line in lines_of(self.path):
             if number < self._start or line.startswith(_COMMENTS):
                 continue
             if other is not None:
-                break
-            rejected.rows += 1
+                raise self._other_width(*other)
+            self._rows_read += 1
             count = dialect.count(line)
             if self._open_ended:
                 count -= line.rstrip("\r\n ").endswith(dialect.delimiter or "")
             if count == width:
                 yield number, line
             else:
-                other = number, count
-        else:
-            if other is not None and other[1] < width and rejected.rows > 1:
-                problem = f"ends after {other[1]} columns instead of {width}"
-                rejected.reject("a last line that is cut off", other[:1], None, problem)
-                rejected.cut, other = 1, None
+                verb = "has" if count > width else "ends after"
+                other = number, f"{verb} {count} columns instead of {width}"
         if other is not None:
-            more = other[1] > width
-            problem = f"line {other[0]} {'has' if more else 'ends after'} {other[1]} columns"
-            hint = "; decimal commas need another delimiter, such as ;"
-            remedy = f"correct that line{hint if more and dialect.delimiter == ',' else ''}"
-            raise RecordingError(self.path, f"{problem} instead of {width}", remedy)
+            if other[1].startswith("has") or self._rows_read == 1:
+                raise self._other_width(*other)
+            self._reject(_CUT_OFF, np.array(other[:1]), None, other[1])
+
+    def _other_width(self, number: int, problem: str) -> RecordingError:
+        comma = problem.startswith("has") and self._dialect.delimiter == ","
+        hint = "; decimal commas need another delimiter, such as ;" if comma else ""
+        return RecordingError(self.path, f"line {number} {problem}", f"correct that line{hint}")
 
     def _numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
         """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
@@ -469,40 +473,3 @@ class _CsvFile:
 
     def _chosen(self, fields: Sequence[str]) -> list[int]:
         return [column for name in fields for column in self.header.places[name]]
-
-    def _reject_cells(
-        self,
-        rows: Sequence[tuple[int, str]],
-        wrong: Mask,
-        fields: Sequence[str],
-        rejected: _RejectedRows,
-    ) -> None:
-        """Reject rows with cells that are not finite numbers, wrong [rows, chosen]."""
-        places = np.flatnonzero(wrong.any(axis=1)).tolist()
-        if places:
-            column = self._chosen(fields)[int(np.argmax(wrong[places[0]]))]
-            cell = self._dialect.cells(rows[places[0]][1])[column][:40]
-            problem = f"has {cell!r}, which is not a finite number"
-            lines = [rows[place][0] for place in places]
-            rejected.reject("values that are not finite numbers", lines, column, problem)
-
-    def _check(self, rejected: _RejectedRows) -> None:
-        """Refuse a file with too many malformed rows."""
-        total = sum(rejected.counts.values())
-        if rejected.first is None or total - rejected.cut <= IMPOSSIBLE_SHARE * rejected.rows:
-            return
-        line, column, problem = rejected.first
-        remedy = "correct or delete such lines"
-        if column is not None and "impossible values" in rejected.counts:
-            places = self.header.places.items()
-            unit = next(FIELDS[name].unit for name, place in places if column in place)
-            if unit in _OTHER_UNITS:
-                other = f"[{_OTHER_UNITS[unit]}] after its name"
-                remedy += f", or name its robot; a column in {_OTHER_UNITS[unit]} needs {other}"
-        raise RecordingError(
-            self.path,
-            f"line {line} {problem}, the first of {total} bad rows among {rejected.rows} "
-            f"(more than {100 * IMPOSSIBLE_SHARE:g} %)",
-            remedy,
-            field=None if column is None else self.header.names[column],
-        )
