@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ur_energy_model.cli.main import build_parser
-from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
+from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.nodes.launch_files import LAUNCH_FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -13,7 +13,7 @@ from tools.parameter_files import markdown_table, parameter_file
 from ur_energy_model.files import share_directory
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.launch_arguments import LAUNCH_FILES
+from ur_energy_model.nodes.launch_files import LAUNCH_FILES
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.topics_and_services import SERVICES, TOPICS
 

@@ -2,15 +2,13 @@
 
 Latency is counted from the receipt of a sample, which stamps /energy, to the receipt of that
 message by a subscriber. The friction law is one of the dearest that identification may choose. The
-node is measured as the machine is and beside a process that keeps one core busy. The command serves
-a client of Foxglove that takes all topics, a broker if mosquitto is installed, and a scrape of
-metrics a second.
+command serves a client of Foxglove that takes all topics, a broker if mosquitto is installed, and a
+scrape of metrics a second.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import subprocess
 import tempfile
@@ -22,17 +20,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sensor_msgs.msg import JointState
 
 from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by
-from test.energy.known_arm import ROBOT, known_model, motion, packets
+from test.energy.known_arm import known_model
+from test.nodes.conftest import Observer
 from test.running import Simulators, children_of, claim_domain, fresh_host
 from test.sinks.foxglove_client import FoxgloveClient
 from test.sinks.mosquitto import Mosquitto
 from test.sinks.peers import free_port, program
-from ur_energy_model.energy.live import LiveEstimator
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.nodes.launch_files import node_command
 
 WARM_UP = SECONDS
 """Time before a measurement [s]: the process that learns has started by then."""
@@ -46,23 +46,6 @@ def model() -> EnergyModel:
     return replace(plain, joints=tuple(replace(joint, friction=friction) for joint in plain.joints))
 
 
-def core() -> None:
-    """Cost of the estimator's arithmetic alone, in batches as the node has them."""
-    estimator, whole = LiveEstimator(model(), ROBOT), motion(20.0)
-    start = time.process_time()
-    for batch in packets(whole, 10):
-        estimator.update(batch)
-        estimator.snapshot()
-    spent = (time.process_time() - start) / len(whole)
-    print(f"estimator core: {1e6 * spent:.0f} us a packet, {100 * 500 * spent:.1f} % of a core")
-
-
-def keep_busy() -> None:
-    """Take a core."""
-    while True:
-        pass
-
-
 def learner(pid: int) -> str | None:
     """Number of the process that a node has started to learn; None before."""
     for child in children_of(pid):
@@ -71,20 +54,14 @@ def learner(pid: int) -> str | None:
     return None
 
 
-def node(host: str, folder: Path, *, busy: bool) -> None:
+def node(host: str, folder: Path) -> None:
     """500 Hz in and 50 Hz out."""
-    from sensor_msgs.msg import JointState
-
-    from test.nodes.conftest import Observer
-    from ur_energy_model.nodes.launch_arguments import node_command
-
     held, delays = contextlib.ExitStack(), list[float]()
     domain = claim_domain(held)
     assert domain is not None
     os.environ |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_DOMAIN_ID": str(domain)}
-    files = {"model_file": "model.yaml", "state_file": f"state_{busy}.json"}
+    files = {"model_file": "model.yaml", "state_file": "state.json"}
     parameters = {"robot_ip": host, **{key: str(folder / name) for key, name in files.items()}}
-    other = multiprocessing.Process(target=keep_busy, daemon=True)
     observer = Observer(domain)
 
     def note(message: JointState) -> None:
@@ -96,26 +73,20 @@ def node(host: str, folder: Path, *, busy: bool) -> None:
         held.callback(child.terminate)
         observer.wait(lambda: delays and learner(child.pid), "message and process that learns")
         observer.spin(WARM_UP)
-        if busy:
-            other.start()
         delays.clear()
         processes = (str(child.pid), str(learner(child.pid)))
         spent = [spent_by(each) for each in processes]
         observer.spin(SECONDS)
-        shares = [
-            100 * (spent_by(each) - before) / SECONDS
-            for each, before in zip(processes, spent, strict=True)
-        ]
+        pairs = zip(processes, spent, strict=True)
+        own, learning = (100 * (spent_by(each) - before) / SECONDS for each, before in pairs)
         memory = " and ".join(f"{resident(each):.0f}" for each in processes)
-        if busy:
-            other.terminate()
         observer.close()
     median, late, worst = 1e3 * np.percentile(delays, [50, 99, 100])
     print(
-        f"estimator node{', a core busy' if busy else ''} (load average {os.getloadavg()[0]:.1f}), "
-        f"{len(delays) / SECONDS:.0f} values a second: {shares[0]:.1f} % of a core, learning "
-        f"{shares[1]:.1f} %; latency: median {median:.2f} ms, 99 % {late:.2f} ms, worst "
-        f"{worst:.1f} ms; resident {memory} MB, shared libraries in both"
+        f"estimator node (load {os.getloadavg()[0]:.1f}), {len(delays) / SECONDS:.0f} values "
+        f"a second: {own:.1f} % of a core, learning {learning:.1f} %; latency: median {median:.2f} "
+        f"ms, 99 % {late:.2f} ms, worst {worst:.1f} ms; resident {memory} MB, shared libraries in "
+        "both"
     )
 
 
@@ -175,11 +146,9 @@ def sinks(host: str, folder: Path) -> None:
 
 def main() -> None:
     """Print all figures."""
-    core()
     host = fresh_host()
     with tempfile.TemporaryDirectory() as name, Simulators() as simulators:
         save_model(model(), Path(name) / "model.yaml")
         simulators.start(host, "--motion", "trajectory_a")
-        for busy in (False, True):
-            node(host, Path(name), busy=busy)
+        node(host, Path(name))
         sinks(host, Path(name))

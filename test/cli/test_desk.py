@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from test.cli.conftest import Capture
-from ur_energy_model.cli.main import DONE, build_parser, main
+from ur_energy_model.cli.main import DONE, main
+from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.simulation.faults import FAULTS
 
 shtab = pytest.importorskip("shtab", reason="run make setup")

@@ -14,7 +14,8 @@ import pytest
 
 from test.cli.conftest import Capture, end_of
 from test.identification.exact_arm import ExactArm, write_bag
-from ur_energy_model.cli.main import build_parser, main
+from ur_energy_model.cli.main import main
+from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.model.robots import load_robot
 
 NOBODY = "127.0.15.97"

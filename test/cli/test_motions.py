@@ -10,7 +10,7 @@ import pytest
 
 from test.cli.conftest import Capture, answer, end_of
 from ur_energy_model.cli.excite import request_of
-from ur_energy_model.cli.main import build_parser
+from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.codec import plain
 from ur_energy_model.files import config_file
 from ur_energy_model.learning.history import NEEDS, Need

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.main import build_parser, main
+from ur_energy_model.cli.main import main
+from ur_energy_model.cli.parser import build_parser
 
 FIXTURES = Path(__file__).parent / "fixtures"
 """Files that an earlier version wrote; copy what a command may change."""

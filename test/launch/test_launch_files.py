@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
-from test.launch.stand_in import (
-    DeclareLaunchArgument,
-    StartedNode,
-    actions,
-    launch_description,
-    launch_file,
-)
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import PACKAGE, config_file, share_directory
-from ur_energy_model.nodes import launch_arguments as launch_checks
-from ur_energy_model.nodes.launch_arguments import (
+from ur_energy_model.nodes import launch_files
+from ur_energy_model.nodes.launch_files import (
     EXECUTABLES,
     LAUNCH_FILES,
-    LaunchArgument,
+    STARTED,
     default_parameter_file,
 )
 from ur_energy_model.nodes.parameters import NODES, parameter
@@ -33,30 +29,47 @@ NEEDED = {
     "demo": {},
     "identify": {"bags": "a, b"},
 }
-NODES_STARTED = {
-    "energy": ["estimator", "logger"],
-    "ur_driver": ["estimator", "logger"],
-    "demo": ["estimator", "logger", "simulated_robot"],
-    "identify": ["identification"],
-}
 
 
 @pytest.fixture(autouse=True)
 def installed_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
     """rviz2 and robot_state_publisher seem to be installed."""
-    monkeypatch.setattr(launch_checks, "get_package_prefix", lambda package: "/opt/ros")
+    monkeypatch.setattr(launch_files, "get_package_prefix", lambda package: "/opt/ros")
 
 
-def started_by(path: Path, **values: str) -> list[StartedNode]:
-    return actions(path, **values)[0]
+class Node(NamedTuple):
+    """A node that is started, with its values of parameters and the files before them."""
+
+    executable: str
+    parameters: dict[str, object]
+    files: tuple[str, ...]
+    arguments: tuple[str, ...]
 
 
-def started(name: str, **values: str) -> dict[str, StartedNode]:
-    nodes = started_by(launch_file(name), **NEEDED[name] | values)
-    return {node.name: node for node in nodes}
+def actions(name: str, **values: str) -> tuple[dict[str, Node], list[str]]:
+    """Nodes by name, and lines, of a launch file with these arguments."""
+    given = {each.name: values.get(each.name, each.default) for each in LAUNCH_FILES[name]}
+    assert values.keys() <= given.keys()
+    assert None not in given.values()
+    nodes, lines = {}, []
+    for each in STARTED[name](given):  # type: ignore[arg-type]
+        if isinstance(each, str):
+            lines.append(each)
+            continue
+        kinds = [isinstance(source, dict) for source in each.parameters]
+        assert kinds == sorted(kinds), "files come first: later parameters win"
+        files = tuple(source for source in each.parameters if not isinstance(source, dict))
+        merged = {key: v for part in each.parameters[len(files) :] for key, v in part.items()}
+        key = each.nodes[0] if len(each.nodes) == 1 else each.executable
+        nodes[key] = Node(each.executable, merged, files, each.arguments)
+    return nodes, lines
 
 
-def test_all_launch_files_are_listed_and_executables_installed_where_launch_looks() -> None:
+def started(name: str, **values: str) -> dict[str, Node]:
+    return actions(name, **NEEDED[name] | values)[0]
+
+
+def test_executables_are_installed_where_launch_looks() -> None:
     folder = share_directory() / "launch"
     assert {path.name for path in folder.glob("*.launch.py")} == {
         f"{name}.launch.py" for name in LAUNCH_FILES
@@ -65,23 +78,61 @@ def test_all_launch_files_are_listed_and_executables_installed_where_launch_look
         assert os.access(Path(sys.prefix) / "lib" / PACKAGE / EXECUTABLES[node], os.X_OK)
 
 
+class StandIn(SimpleNamespace):
+    """Any class of launch or launch_ros; keeps what it was made with."""
+
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(words=words, **named)
+
+
+def test_launch_gets_the_table_and_a_node_for_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    classes = "LaunchDescription DeclareLaunchArgument LogInfo OpaqueFunction Node"
+    for name in ("launch", "launch.actions", "launch_ros", "launch_ros.actions"):
+        module = ModuleType(name)
+        vars(module).update({each: type(each, (StandIn,), {}) for each in classes.split()})
+        monkeypatch.setitem(sys.modules, name, module)
+    for name, table in LAUNCH_FILES.items():
+        path = share_directory() / "launch" / f"{name}.launch.py"
+        ((*declared, function),) = runpy.run_path(str(path))["generate_launch_description"]().words
+        for each, argument in zip(declared, table, strict=True):
+            assert each.words == (argument.name,)
+            assert (each.default_value, each.description) == (argument.default, argument.help)
+            assert each.choices == (list(argument.choices) or None)
+    values = {each.name: each.default for each in LAUNCH_FILES["energy"]} | NEEDED["energy"]
+    more = {"rviz": "true", "respawn": "true", "respawn_delay": "2.5", "log_level": "debug"}
+    context = SimpleNamespace(launch_configurations=values | more | {"namespace": "left"})
+    path = share_directory() / "launch" / "energy.launch.py"
+    ((*_, function),) = runpy.run_path(str(path))["generate_launch_description"]().words
+    estimator, logger, rviz = function.function(context)
+    assert (estimator.package, estimator.executable) == (PACKAGE, "estimator_node")
+    assert (logger.name, logger.namespace, logger.output) == ("logger", "left", "screen")
+    assert logger.ros_arguments == ["--log-level", "logger:=debug"]
+    assert (logger.respawn, logger.respawn_delay, logger.on_exit) == (True, 2.5, None)
+    assert logger.parameters[0] == str(default_parameter_file("logger"))
+    assert (rviz.package, rviz.executable, rviz.name) == ("rviz2",) * 3
+    assert rviz.arguments == ["-d", str(config_file("rviz", "energy.rviz"))]
+    context.launch_configurations |= {"respawn": "false", "composed": "true", "rviz": "false"}
+    (cell,) = function.function(context)
+    assert (cell.executable, cell.name) == ("cell_node", None)
+    reported: list[dict[str, str]] = []
+    loop = SimpleNamespace(call_exception_handler=reported.append)
+    for code in (0, 7):
+        event = SimpleNamespace(returncode=code, process_name="cell_node-1")
+        cell.on_exit(event, SimpleNamespace(asyncio_loop=loop))
+    assert reported == [{"message": "cell_node-1 ended with exit code 7"}]
+    context.launch_configurations |= {"respawn_delay": "soon"}
+    with pytest.raises(ValueError, match="respawn_delay:=soon is not a number"):
+        function.function(context)
+
+
 @pytest.mark.parametrize("name", LAUNCH_FILES)
-def test_launch_declares_the_table_and_nodes_get_parameters_that_they_have(name: str) -> None:
-    declared = [
-        LaunchArgument(each.name, each.default_value, each.description, tuple(each.choices or ()))
-        for each in launch_description(launch_file(name)).entities
-        if isinstance(each, DeclareLaunchArgument)
-    ]
-    assert declared == list(LAUNCH_FILES[name])
+def test_nodes_get_parameters_that_they_have(name: str) -> None:
     nodes = started(name, **({"model_file": "m.yaml"} if name == "demo" else {}))
-    assert sorted(nodes) == NODES_STARTED[name]
-    for node in nodes.values():
-        assert (node.package, node.executable) == (PACKAGE, EXECUTABLES[node.name])
-        assert node.parameter_files == (default_parameter_file(node.name),)
-        assert node.ros_arguments == ("--log-level", f"{node.name}:=info")
-        assert node.output == "screen"
-        for key, value in node.parameters.items():
-            entry = parameter(node.name, key)
+    for key, node in nodes.items():
+        assert node.executable == EXECUTABLES[key]
+        assert node.files == (str(default_parameter_file(key)),)
+        for each, value in node.parameters.items():
+            entry = parameter(key, each)
             assert type(value) is type(entry.parameter)
             assert entry.problem(value) is None
 
@@ -100,7 +151,7 @@ PARAMETERS: tuple[tuple[str, dict[str, str], dict[str, dict[str, object]]], ...]
      {"estimator": {"source": "joint_states", "effort_unit": "newton_metre", "tf_prefix": "left_",
                     **ADDRESS, **MODEL},
       "logger": {**BESIDE, "tf_prefix": "left_"}}),
-    ("ur_driver", {"source": "rtde"}, {"": {**BESIDE, **MODEL}}),
+    ("ur_driver", {"source": "rtde"}, {"cell_node": {**BESIDE, **MODEL}}),
     ("identify", {"validation_bags": "c"},
      {"identification": {"identify_on_start": True, "exit_when_done": True, "bags": ["a", "b"],
                          "validation_bags": ["c"]}}),
@@ -111,12 +162,7 @@ PARAMETERS: tuple[tuple[str, dict[str, str], dict[str, dict[str, object]]], ...]
 def test_nodes_and_their_parameters(
     name: str, given: dict[str, str], expected: dict[str, dict[str, object]]
 ) -> None:
-    nodes = started(name, namespace="left", **given)
-    assert {key: node.parameters for key, node in nodes.items()} == expected
-    assert {node.namespace for node in nodes.values()} == {"left"}
-    assert {key: node.executable for key, node in nodes.items()} == {
-        key: EXECUTABLES.get(key, "cell_node") for key in expected
-    }
+    assert {key: node.parameters for key, node in started(name, **given).items()} == expected
 
 
 def test_composed_nodes_share_a_process_and_its_parameter_file(
@@ -125,14 +171,13 @@ def test_composed_nodes_share_a_process_and_its_parameter_file(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.yaml").write_text("cell:\n  logger:\n    ros__parameters: {robot_ip: a.b}\n")
     given = {"params_file": "~/mine.yaml", "record": "false"}
-    (cell,) = started_by(launch_file("energy"), composed="true", log_level="debug", **given)
-    assert (cell.executable, cell.name) == ("cell_node", "")
+    nodes, _ = actions("energy", composed="true", **given)
+    cell = nodes["cell_node"]
     assert cell.parameters == {"record": False}  # others are left to the file
-    assert cell.parameter_files == (tmp_path / "mine.yaml",)
-    assert cell.ros_arguments == ("--log-level", "estimator:=debug", "--log-level", "logger:=debug")
+    assert cell.files == (str(tmp_path / "mine.yaml"),)
     with pytest.raises(UrEnergyError, match="robot_ip is missing"):
-        started_by(launch_file("energy"), record="false")
-    assert started_by(launch_file("energy"), source="bag", bag="b")
+        actions("energy", record="false")
+    assert actions("energy", source="bag", bag="b")
 
 
 def test_viewers_need_the_robot_model_and_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,15 +185,15 @@ def test_viewers_need_the_robot_model_and_their_packages(monkeypatch: pytest.Mon
         "energy", robot_model="ur5e", robot_description="true", tf_prefix="a_", rviz="true"
     )
     assert list(nodes) == ["estimator", "logger", "robot_state_publisher", "rviz2"]
-    assert 'name="a_elbow_joint"' in nodes["robot_state_publisher"].parameters["robot_description"]
-    assert nodes["rviz2"].arguments == ("-d", str(config_file("rviz", "energy.rviz")))
+    description = str(nodes["robot_state_publisher"].parameters["robot_description"])
+    assert 'name="a_elbow_joint"' in description
     with pytest.raises(UrEnergyError, match="robot_description:=true needs robot_model"):
         started("energy", model_file="", robot_description="true")
 
     def missing(package: str) -> str:
         raise LookupError(package)
 
-    monkeypatch.setattr(launch_checks, "get_package_prefix", missing)
+    monkeypatch.setattr(launch_files, "get_package_prefix", missing)
     for name, packages in (("energy", "rviz2"), ("demo", "rviz2 and robot_state_publisher")):
         with pytest.raises(UrEnergyError, match=f"rviz:=true needs {packages}, which is not"):
             started(name, rviz="true")
@@ -162,19 +207,16 @@ def test_arguments_without_effect_are_reported() -> None:
         ("energy", {"logger": "false", "record": "false"}, []),
         ("ur_driver", {"logger": "false"}, ["nothing is recorded"]),
     ):
-        _, lines = actions(launch_file(name), **NEEDED[name] | arguments)
+        _, lines = actions(name, **NEEDED[name] | arguments)
         assert [re.split(" has no effect|: ", line)[0] for line in lines] == expected
 
 
 def test_values_are_taken_as_they_are_typed() -> None:
-    given = {"foxglove": "['a:1', b]", "publish_rate": "25", "respawn_delay": "2.5"}
-    nodes = started("energy", respawn="true", **given)
-    assert {(node.respawn, node.respawn_delay) for node in nodes.values()} == {(True, 2.5)}
+    nodes = started("energy", foxglove="['a:1', b]", publish_rate="25")
     assert nodes["estimator"].parameters["foxglove"] == ["a:1", "b"]
     assert repr(nodes["estimator"].parameters["publish_rate"]) == "25.0"
     nodes = started("energy", foxglove="'a,1', b:2")
     assert nodes["estimator"].parameters["foxglove"] == ["a,1", "b:2"]
-    assert not nodes["estimator"].respawn
 
 
 @pytest.mark.parametrize(
@@ -208,15 +250,13 @@ def test_parameter_files_are_checked_before_anything_starts(
 
 def test_wrong_and_unknown_arguments_are_refused() -> None:
     for name, values in (
-        ("energy", {"source": "serial"}),
         ("energy", {"record": "maybe"}),
-        ("energy", {"respawn_delay": "soon"}),
         ("demo", {"seed": "-1"}),
     ):
         with pytest.raises(ValueError, match=next(iter(values))):
             started(name, **values)
     command = ["ros2", "launch", "ur_energy_model", "energy.launch.py", "robot_ip:=1.2.3.4"]
-    launch_checks.check_names("energy", [*command, "record:=true", "--debug"])
-    launch_checks.check_names("demo", [*command, "mine:=3"])  # included
+    launch_files.check_names("energy", [*command, "record:=true", "--debug"])
+    launch_files.check_names("demo", [*command, "mine:=3"])  # included
     with pytest.raises(UrEnergyError, match="mean robot_ip"):
-        launch_checks.check_names("energy", [*command, "robotip:=1"])
+        launch_files.check_names("energy", [*command, "robotip:=1"])

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from test.energy.known_arm import known_model
-from test.launch.stand_in import launch_file
 from test.nodes.conftest import Cell
+from ur_energy_model.files import share_directory
 from ur_energy_model.model.model_file import save_model
 
 launch_ros = pytest.importorskip("launch_ros", reason="launch_ros is not installed here")
@@ -49,7 +49,13 @@ def cell(tmp_path: Path, fresh_domain: Callable[[], int]) -> Iterator[Cell]:
 def launched(cell: Cell, name: str, *more: dict[str, str], **given: str) -> subprocess.Popen[str]:
     """Start a launch file, in a session of its own; `more` are arguments for it once more."""
     arguments = json.dumps([each for each in (given, *more) if each])
-    command = [sys.executable, "-c", _RUN, str(launch_file(name)), arguments]
+    command = [
+        sys.executable,
+        "-c",
+        _RUN,
+        str(share_directory() / "launch" / f"{name}.launch.py"),
+        arguments,
+    ]
     return cell.run_command(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
@@ -76,27 +82,6 @@ def test_the_demo_runs_until_ctrl_c(
     output = ended(child)
     assert list(tmp_path.glob("bags/*/metadata.yaml"))
     assert output.count("process has finished cleanly") == 3, output
-    assert "Traceback" not in output
-
-
-def test_the_address_is_enough(cell: Cell, fresh_host: Callable[[], str]) -> None:
-    """Without a model file the controller says which arm it is; its model is learned."""
-    observer, host = cell.observer, fresh_host()
-    observer.subscribe("/energy/total/energy", "std_msgs/Float64")
-    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
-    child = launched(cell, "energy", robot_ip=host, record="false", composed="true")
-    name = "estimator: source"
-    observer.status_that(name, lambda s: "connection" in s["message"], "the controller's absence")
-    assert observer.status("/diagnostics", "estimator: model")["model"] == "unknown"
-    cell.start_process("simulated_robot", host=host, motion="pick_and_place")
-    observer.wait_for_messages("/energy/total/energy", 10)
-    name = "estimator: model"
-    status = observer.status_that(name, lambda s: float(s["learned_minutes"]) > 0.0, "learning")
-    assert status["model"].startswith("generic ur5e")
-    child.send_signal(signal.SIGINT)
-    output = ended(child)
-    assert output.count("generic ur5e, not identified") == 1
-    assert output.count("process has finished cleanly") == 1, output
     assert "Traceback" not in output
 
 

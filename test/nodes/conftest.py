@@ -27,8 +27,8 @@ from std_srvs.srv import Trigger
 
 from test.energy.known_arm import known_model
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.nodes.launch_arguments import node_command
-from ur_energy_model.nodes.managed_node import ManagedNode
+from ur_energy_model.nodes.launch_files import node_command
+from ur_energy_model.nodes.managed_node import ManagedNode, begin
 
 PATIENCE = 60.0
 """Longest wait for a condition [s]."""
@@ -157,7 +157,7 @@ class Cell:
     def start_node(self, make: Callable[..., N], *given: Any, **parameters: Any) -> N:
         """Start a node in this process; it is active unless autostart is false."""
         node = self.make_node(make, *given, **parameters)
-        assert node.begin()
+        assert begin([node])
         return node
 
     def make_node(

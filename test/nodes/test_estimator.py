@@ -30,6 +30,7 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimated_arm import EstimatedArm
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.lines import OperatorLines
+from ur_energy_model.nodes.managed_node import begin
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import RecordingInfo
@@ -236,7 +237,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(
         given = played | parameters
         made = cell.make_node(EstimatorNode, namespace=f"/n{number}", **given)
         capfd.readouterr()
-        assert not made.begin()
+        assert not begin([made])
         lines = capfd.readouterr().err.splitlines()
         (line,) = [each for each in lines if "[INFO]" not in each and "[WARN]" not in each]
         assert problem in line

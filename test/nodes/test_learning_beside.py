@@ -31,6 +31,7 @@ from ur_energy_model.learning.state import kept_path
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.nodes import estimated_arm as model_learning
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.managed_node import begin
 
 ENERGY = "/energy/total/energy"
 OFF = Parameter("learn", value="off")
@@ -139,7 +140,7 @@ def test_another_arm_begins_with_the_first_model_and_a_restart_with_what_was_lea
     assert learning.node.trigger_deactivate()
     assert learning.node.trigger_cleanup()
     cell.observer.latest.clear()
-    assert learning.node.begin()
+    assert begin([learning.node])
     status = learning.wait("the version", lambda status: status["model_version"] == "1")
     assert status["learned_because"] == "learned before the last start"
 

@@ -35,7 +35,7 @@ from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.layouts.files import ArmTopics, layout_files
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag

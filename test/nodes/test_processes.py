@@ -21,7 +21,7 @@ from ur_energy_model.model.friction import LAWS
 from ur_energy_model.nodes.cell import nodes as cell_nodes
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.identification import IdentificationNode
-from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.logger import LoggerNode
 from ur_energy_model.nodes.managed_node import ManagedNode, begin, explain
 from ur_energy_model.nodes.simulated_robot import SimulatedRobotNode
@@ -64,7 +64,7 @@ def test_a_node_takes_whole_numbers_and_refuses_other_values(
     for wrong in ({"gap_limit": "fast"}, {"publish_rate": 501}, {"learn": 3}, {"mqtt": [1]}):
         with pytest.raises(UrEnergyError, match=f"estimator: {next(iter(wrong))} must be"):
             cell.make_node(EstimatorNode, **wrong)
-    assert not cell.make_node(SimulatedRobotNode, host="192.0.2.1").begin()
+    assert not begin([cell.make_node(SimulatedRobotNode, host="192.0.2.1")])
     assert "loopback" in capfd.readouterr().err
 
 
@@ -89,8 +89,7 @@ def test_command_lines_and_messages_name_parameters() -> None:
 
 PROGRAM = """
 import sys, threading
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 
 class Faulty(ManagedNode):
     def __init__(self, place):

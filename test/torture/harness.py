@@ -19,9 +19,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from test.energy.known_arm import known_model
 from test.running import claim_domain, fresh_host, simulator_command
+from ur_energy_model.model.model_file import save_model
 
 MEMORY_LIMIT = 500.0
 """Most memory of a process [MB]."""
@@ -32,21 +34,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Verdict:
-    """What one case found.
+    """What one case found."""
 
-    Attributes:
-        name: the fault that was tried.
-        problems: what did not hold, one line each.
-        memory: largest peak memory of the processes concerned [MB].
-        seconds: longest time of one action under test [s].
-        skipped: why the case could not be run; empty if it was.
-    """
-
-    name: str
-    problems: list[str] = field(default_factory=list)
-    memory: float = 0.0
-    seconds: float = 0.0
-    skipped: str = ""
+    name: str  # the fault that was tried
+    problems: list[str] = field(default_factory=list)  # what did not hold, one line each
+    memory: float = 0.0  # largest peak of the processes concerned [MB]
+    seconds: float = 0.0  # longest time of one action under test [s]
+    skipped: str = ""  # why the case could not be run
 
     def expect(self, condition: bool, problem: str) -> bool:
         """Note a problem unless the condition holds; returns the condition."""
@@ -65,33 +59,23 @@ class Verdict:
         self.seconds = max(self.seconds, time.monotonic() - began)
 
 
-@dataclass(frozen=True)
-class Case:
-    """One case of a family: its number, random numbers of its own, empty folder, what is shared."""
+class Case(NamedTuple):
+    """One case of a family."""
 
     number: int
-    random: Random
-    folder: Path
+    random: Random  # of its own
+    folder: Path  # empty
     around: Surroundings
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of faults.
-
-    Attributes:
-        name: for the table and `--only`.
-        share: of the total time.
-        run: runs one case.
-        finish: checks after the last case what the cases share; None if there is nothing.
-        at_once: cases that run at the same time, where they mostly wait.
-    """
+class Family(NamedTuple):
+    """A family of faults."""
 
     name: str
-    share: float
+    share: float  # of the total time
     run: Callable[[Case], Verdict]
-    finish: Callable[[Surroundings], Verdict] | None = None
-    at_once: int = 1
+    finish: Callable[[Surroundings], Verdict] | None = None  # checks what the cases share
+    at_once: int = 1  # cases that run at the same time, where they mostly wait
 
 
 MOVING = ("--motion", "trajectory_a")
@@ -161,9 +145,6 @@ class Surroundings:
         path = self.folder / "model.yaml"
         with self._lock:
             if not path.exists():
-                from test.energy.known_arm import known_model
-                from ur_energy_model.model.model_file import save_model
-
                 save_model(known_model(), path)
         return path
 
@@ -179,9 +160,8 @@ ADDRESS_SPACE = 6 << 30
 """Bound of the address space of a process [bytes]: what runs wild must not end the machine."""
 _COMPLAINTS = re.compile(
     r"Traceback \(most recent call last\)|Exception ignored|Fatal Python error|"
-    r"Segmentation fault|terminate called|exceptiongroup"
+    r"Segmentation fault|terminate called"
 )
-_RAISED = re.compile(r"^[\w.]+(?:Error|Exception|Interrupt)\b.*", re.MULTILINE)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
 
 
@@ -280,8 +260,8 @@ class Watched:
         verdict.weigh(self.memory)
         verdict.expect(not self.hung, "hang: it did not end in time and was killed")
         if complaint := _COMPLAINTS.search(output):
-            raised = _RAISED.search(output, complaint.start())
-            text = f"{complaint[0]} / {'' if raised is None else raised[0]}"
+            raised = re.search(r"(?m)^[\w.]+(?:Error|Exception)\b.*", output[complaint.end() :])
+            text = f"{complaint[0]} {'' if raised is None else raised[0]}"
             verdict.problems.append(f"traceback: {text[:300]}")
         if self.running or self.hung:
             return

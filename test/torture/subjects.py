@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -13,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from std_srvs.srv import Trigger
 
+from test.nodes.conftest import Observer
 from test.torture.harness import Case, Verdict, Watched, command
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.options import Value
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
@@ -36,13 +37,10 @@ _RECORDED = re.compile(r"(\S+): (\d+) samples, (\d+) lost")
 
 
 class Subject:
-    """`record`, a node of the package, or "cell": logger and estimator in one process.
+    """`record`, a node in a ROS domain of its own, or "cell": logger and estimator in one process.
 
-    Nodes run in a ROS domain of their own. `record` writes the folder's `bag`, nodes write bags to
-    its `bags`, and the energy state to `state.json`.
-
-    `launch` takes the place of the Python interpreter or the node's program; a node gets
-    `parameters`; a "joint_states estimator" reads that topic.
+    `record` writes the folder's `bag`, nodes write bags to its `bags`, and the energy state to
+    `state.json`. `launch` takes the place of the Python interpreter or the node's program.
     """
 
     def __init__(
@@ -155,7 +153,7 @@ class Subject:
         end = time.monotonic() + patience
         with ros_client(self.environment) as client:
             while True:
-                text = client.call("/logger/stop_recording", STOP_SECONDS) or ""
+                text = client.answer("/logger/stop_recording", STOP_SECONDS) or ""
                 if match := _RECORDED.search(text):
                     return self._bags.parent / match[1], int(match[2]), int(match[3])
                 if time.monotonic() > end:
@@ -205,68 +203,46 @@ def compare(verdict: Verdict, times: Array, lost: int, passed: Sequence[float] |
     verdict.expect(absent <= lost, problem)
 
 
-def no_ros() -> str:
-    """Why nodes cannot be tested here; empty if they can."""
-    return "" if importlib.util.find_spec("rclpy") else "ROS 2 is not installed: nodes"
-
-
-class RosClient:
+class RosClient(Observer):
     """A node in a ROS domain."""
 
     def __init__(self, domain: int) -> None:
-        import rclpy
-        from rclpy.executors import SingleThreadedExecutor
-
-        self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self._node = rclpy.create_node(f"torture_{domain}", context=self._context)
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        super().__init__(domain)
         self._publishers: dict[str, Any] = {}
 
-    def spin(self, seconds: float, until: Callable[[], object] = bool) -> None:
-        """Let the node work for this time, or until something is true."""
+    def spin_until(self, condition: Callable[[], object], seconds: float) -> None:
+        """Let the node work until something is true, at most for this time."""
         end = time.monotonic() + seconds
-        while not until() and (left := end - time.monotonic()) > 0:
-            self._executor.spin_once(timeout_sec=min(left, 0.1))
+        while not condition() and (left := end - time.monotonic()) > 0:
+            self.executor.spin_once(timeout_sec=min(left, 0.1))
 
-    def call(self, service: str, seconds: float = 5.0) -> str | None:
+    def answer(self, service: str, seconds: float = 5.0) -> str | None:
         """Message of a Trigger service's response, None if it does not answer in time."""
-        from std_srvs.srv import Trigger
-
-        client, end = self._node.create_client(Trigger, service), time.monotonic() + seconds
-        self.spin(seconds, client.service_is_ready)
-        answer = None
+        client, end = self.node.create_client(Trigger, service), time.monotonic() + seconds
+        self.spin_until(client.service_is_ready, seconds)
+        found = None
         if client.service_is_ready():
             future = client.call_async(Trigger.Request())
-            self.spin(end - time.monotonic(), future.done)
-            answer = future.result().message if future.done() else None
-        self._node.destroy_client(client)
-        return answer
+            self.spin_until(future.done, end - time.monotonic())
+            found = future.result().message if future.done() else None
+        self.node.destroy_client(client)
+        return found
 
     def subscribed(self, node: str) -> list[tuple[str, str]]:
         """Topics and types that a node of the root namespace subscribes to; [] if it is gone."""
         with suppress(Exception):  # rclpy raises its own kinds for unknown nodes
-            found = self._node.get_subscriber_names_and_types_by_node(node, "/")
+            found = self.node.get_subscriber_names_and_types_by_node(node, "/")
             return sorted((topic, kinds[0]) for topic, kinds in found if kinds)
         return []
 
     def publish(self, topic: str, message: Any) -> None:
         """Publish one message, reliable and once the subscriber is known."""
         if topic not in self._publishers:
-            self._publishers[topic] = self._node.create_publisher(type(message), topic, 10)
+            self._publishers[topic] = self.node.create_publisher(type(message), topic, 10)
         publisher = self._publishers[topic]
-        self.spin(5.0, publisher.get_subscription_count)
+        self.spin_until(publisher.get_subscription_count, 5.0)
         publisher.publish(message)
         self.spin(0.05)
-
-    def close(self) -> None:
-        """Destroy the node and its context."""
-        import rclpy
-
-        self._executor.shutdown()
-        self._node.destroy_node()
-        rclpy.try_shutdown(context=self._context)
 
 
 @contextmanager

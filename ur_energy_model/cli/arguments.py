@@ -53,12 +53,7 @@ class ChosenModel:
 def chosen_model(
     model: Path | None, robot: str | None, recordings: Sequence[Path] = ()
 ) -> ChosenModel:
-    """The model of a subcommand.
-
-    Args:
-        model: its file; None for the generic model.
-        robot: name of the robot, or None.
-        recordings: bags that may name the robot.
+    """The model of a file, else the generic one of a robot, which recordings may name.
 
     Raises:
         InputError: no such model or robot, the model of another robot, or nothing names the robot.
@@ -107,29 +102,11 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
 
 
 def tariff_given(options: argparse.Namespace) -> Tariff:
-    """The tariff that the options describe.
-
-    Raises:
-        InputError: a supply efficiency that is no share.
-    """
+    """The tariff that the options describe; InputError for an efficiency that is no share."""
     return Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
 
 
 # `--scheduler` and `--workers`: where a command works on many bags, and bags that fail there.
-
-
-class FailedBagsError(UrEnergyError):
-    """Some bags failed; the exit code shows whether there are results of others.
-
-    Attributes:
-        failed: the bags, with reasons.
-    """
-
-    def __init__(self, failed: Sequence[BagResult[Any]], bags: int) -> None:
-        self.failed = tuple(failed)
-        self.exit_code = 3 if len(failed) < bags else 1
-        more = "" if len(failed) == 1 else f" (and {len(failed) - 1} more)"
-        super().__init__(f"{len(failed)} of {bags} bags failed: {failed[0].reason}{more}")
 
 
 def is_distributed(options: argparse.Namespace) -> bool:
@@ -141,12 +118,7 @@ def is_distributed(options: argparse.Namespace) -> bool:
 def for_each_bag(
     options: argparse.Namespace, further: Sequence[Path] = ()
 ) -> AbstractContextManager[BagExecutor]:
-    """What works on the bags of a command, for a `with` statement.
-
-    Args:
-        options: with `bags`, `scheduler` and `workers`.
-        further: bags besides those.
-    """
+    """What works on the bags of a command, and on further ones, for a `with` statement."""
     from ur_energy_model.plant.cluster import bag_work
 
     return bag_work([*options.bags, *further], options.scheduler, options.workers)
@@ -158,13 +130,9 @@ def results_of_bags(
     here: Callable[[Path, Progress], Result],
     work: Callable[[Path], Result],
 ) -> list[BagResult[Result]]:
-    """Results of the work on a command's bags.
+    """Results of the work on a command's bags; `text` names it for progress.
 
-    Args:
-        options: with `bags`, `scheduler` and `workers`.
-        text: what is done, for progress.
-        here: the work on a single bag in this process, with progress within the bag.
-        work: the same anywhere.
+    A single bag in this process is worked on `here`, with progress within the bag.
 
     Raises:
         UrEnergyError: the only bag fails, or the cluster cannot be used.
@@ -191,12 +159,15 @@ def failed_json(failed: Sequence[BagResult[Any]]) -> list[dict[str, Any]]:
 
 
 def report_failed(failed: Sequence[BagResult[Any]], bags: int) -> None:
-    """Name the bags that failed, and end the command accordingly.
+    """Name the bags that failed, and end the command; the exit code shows whether others did not.
 
     Raises:
-        FailedBagsError: there are any.
+        UrEnergyError: there are any.
     """
     for result in failed[1:]:
         note(f"failed: {result.reason}")
     if failed:
-        raise FailedBagsError(failed, bags)
+        more = "" if len(failed) == 1 else f" (and {len(failed) - 1} more)"
+        error = UrEnergyError(f"{len(failed)} of {bags} bags failed: {failed[0].reason}{more}")
+        error.exit_code = 3 if len(failed) < bags else 1
+        raise error

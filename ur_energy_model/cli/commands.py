@@ -5,25 +5,6 @@ What a command does is in the other modules of this folder, which are imported w
 
 from __future__ import annotations
 
-import argparse
-import re
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from ur_energy_model.cli.parser import (
-    Command,
-    add_payload,
-    definition_list,
-    payload_of,
-    read_commands,
-)
-from ur_energy_model.errors import InputError
-from ur_energy_model.options import add_options, host_address
-
-if TYPE_CHECKING:
-    from ur_energy_model.model.setup import Payload
-
 GROUPS: dict[str, tuple[str, ...]] = {
     "everyday": (
         "demo", "record", "live", "inspect", "identify", "learn", "evaluate", "estimate", "predict",
@@ -33,7 +14,24 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "research": ("base-parameters", "excite", "protocol", "simulate"),
 }  # fmt: skip
 """Subcommands, as the help lists them."""
-_TEXT = r"""
+
+# A section of the text begins with `== name (module.function): summary`. Then come a paragraph of
+# description, command lines with `$` in front, options, and below `notes:` what the help ends with.
+# An option is `words  help`, with two blanks between them; further lines are indented:
+#
+#     --csv FILE             file to write (FILE, BAG, MODEL.yaml and others are paths)
+#     --rate HZ =50.0 1:500  a number with its default and its range; N is a whole number
+#     --by arm|day           one of these words, the first by default
+#     bags BAG...            positional, one or more, which `bags` holds; [BAG] may be left out
+#     --from first DATE      an option that `first` holds
+#     --arm NAME*            may be repeated
+#     -o --output FILE!      required
+#
+# Options below a line that ends with a colon are a group of the help, those between `@one of` or
+# `@exactly one of` and `@end` exclude each other. `@name words` stands for the options in the
+# section `== @name`, with the words in place of `...`; `parser` makes those of @payload and @sinks.
+
+TEXT = r"""
 == @json
 --json  print one JSON object on stdout and nothing else
 
@@ -439,6 +437,16 @@ protocol s0|s1|s2|s3|s4|all  experiment (listed below)
 --seed N =0 0:4294967295  seed of the random choices
 --design-time S =25.0 0:1e5  time to design each trajectory [s]
 @json
+notes:
+experiments:
+  s0   test motions A and B through random points: torque, current, energy
+       (Robotica 2024)
+  s1   exciting trajectory, base parameters, validation (RAAD 2021)
+  s2   sinusoids, power model with all terms free (EcBot)
+  s3   pick and place of the UR5 of the slides, drive model, PD control
+       (Battistini et al.)
+  s4   self and general verification, known payload (Machines 2024)
+  all  every protocol on simulated arms, and a page of published beside obtained
 
 == demo (desk.demo): run the complete workflow with a simulated arm
 Record a simulated arm on trajectory A, identify its model, run trajectory B with logger and live
@@ -476,6 +484,14 @@ $ ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold \
     al.
 --fault SPEC*  fault to simulate (listed below; may be repeated)
 --truth FILE  write the ground truth (JSON) here at the end
+notes:
+The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.
+RTDE is on port 30004, the dashboard on 29999, scripts and state on 30001 to
+30003. Port 29998 takes faults at run time, one per line, such as
+`fault stalled_stream@0+2`.
+
+Faults are written NAME[@T[+D]][:ARGUMENT], T seconds after the start for D
+seconds.
 
 == layouts (desk.layouts): write layouts of PlotJuggler, Foxglove, rviz and Grafana for an arm
 Write layouts of PlotJuggler (live topics and bags), Foxglove and rviz for the energy topics of an
@@ -528,7 +544,7 @@ folder FOLDER  folder of bags, or one bag
 --once  add what is complete now, and end (for cron)
 --json  print one JSON object per line when bags were added
 
-== history summary (history_questions.summary): sum up the energy by arm, calendar, program or joint
+== history summary (history.summary): sum up the energy by arm, calendar, program or joint
 Sum up the energy in a history store by arm, hour, shift, day, week, month, program or joint, with
 the shares of standby, idle and motion, and its cost and CO2.
 $ ur_energy history summary plant
@@ -553,7 +569,7 @@ what the figures are:
   outside      what no complete cycle contains
   hours, W     time that the store accounts for, of all arms; mean power
 
-== history report (history_questions.report): write one HTML page about all arms
+== history report (history.report): write one HTML page about all arms
 Write one HTML page that needs no network: energy of the fleet by day, hour of the week and arm,
 cycles over time, days on which an arm was unlike itself, and cost and CO2.
 $ ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38
@@ -567,7 +583,7 @@ cost:
 @end
 @json
 
-== history health (history_questions.health): friction, torque constants and standby power over days
+== history health (history.health): friction, torque constants and standby power over days
 Follow the friction and the torque constant of each joint and the standby power of each arm over
 days, at equal temperature. Changes that are larger than their uncertainty are given in words.
 $ ur_energy history health plant
@@ -575,7 +591,7 @@ $ ur_energy history health s3://plant/history --json
 @store
 @json
 
-== history export (history_questions.export): write seconds or cycles to a CSV file
+== history export (history.export): write seconds or cycles to a CSV file
 Write the rows of a table to a CSV file, in order of arm and time, with one column per joint. Other
 programs can also read the Parquet files of the store directly.
 $ ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31
@@ -586,7 +602,7 @@ $ ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123
 @period
 @json
 
-== history sql (history_questions.sql): query with SQL
+== history sql (history.sql): query with SQL
 Run one SELECT statement of DuckDB's SQL on a history store and print its result.
 $ ur_energy history sql plant "SELECT arm, max(peak_power) FROM seconds GROUP BY arm"
 $ ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds \
@@ -615,102 +631,3 @@ $ ur_energy history compact plant
 @store
 @json
 """
-
-_EXPERIMENTS = {
-    "s0": "test motions A and B through random points: torque, current, energy (Robotica 2024)",
-    "s1": "exciting trajectory, base parameters, validation (RAAD 2021)",
-    "s2": "sinusoids, power model with all terms free (EcBot)",
-    "s3": "pick and place of the UR5 of the slides, drive model, PD control (Battistini et al.)",
-    "s4": "self and general verification, known payload (Machines 2024)",
-    "all": "every protocol on simulated arms, and a page of published beside obtained",
-}
-
-
-_DEGREES = r" *-?[0-9]{1,9}([.][0-9]*)? *"
-
-
-def _listed(
-    pattern: str, what: str, kind: Callable[[str], Any], mark: str = ","
-) -> Callable[[str], tuple[Any, ...]]:
-    """Reads a list of values of this form."""
-
-    def read(text: str) -> tuple[Any, ...]:
-        if not re.fullmatch(pattern, text):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-        return tuple(kind(part.strip()) for part in text.split(mark) if part.strip())
-
-    return read
-
-
-def _simulated_payload(text: str) -> Payload:
-    try:
-        return payload_of([text])
-    except InputError as error:
-        raise argparse.ArgumentTypeError(f"{error.problem}; {error.remedy}") from None
-
-
-def _friction_laws() -> str:
-    from ur_energy_model.model.friction import LAWS
-
-    return definition_list("friction laws", {name: law.description for name, law in LAWS.items()})
-
-
-def _csv_layouts() -> str:
-    from ur_energy_model.telemetry.csv.columns import LAYOUTS
-
-    return definition_list("layouts", {name: layout.source for name, layout in LAYOUTS.items()})
-
-
-def _faults() -> str:
-    from ur_energy_model.simulation.faults import FAULTS
-
-    effects = {
-        kind.name: f"{kind.effect} (:{kind.argument}, {kind.default} by default)"
-        if kind.argument
-        else kind.effect
-        for kind in FAULTS.values()
-    }
-    return f"""\
-The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.
-RTDE is on port 30004, the dashboard on 29999, scripts and state on 30001 to
-30003. Port 29998 takes faults at run time, one per line, such as
-`fault stalled_stream@0+2`.
-
-Faults are written NAME[@T[+D]][:ARGUMENT], T seconds after the start for D
-seconds.
-
-{definition_list("faults", effects)}"""
-
-
-def _add_sinks(parser: argparse._ActionsContainer, _: str) -> None:
-    from ur_energy_model.sinks.options import SinkOptions
-
-    add_options(parser, SinkOptions)
-
-
-COMMANDS: dict[str, Command] = read_commands(
-    _TEXT,
-    kinds={
-        "ADDRESS": host_address,
-        "NAME,...": _listed(r".*[^ ,].*", "a list of field names", str),
-        "X.Y.Z": _listed(r"[0-9]+([.][0-9]+){1,3}", "a version such as 5.11.1", int, "."),
-        "KG[,X,Y,Z]": _simulated_payload,
-        "TILT[,ROTATION]": _listed(
-            rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float
-        ),
-        "MOVE[,MOVE]": _listed(
-            r" *[1-9][0-9]*( *, *[1-9][0-9]*)* *", "a list of step numbers such as 3,5", int
-        ),
-    },
-    adders={
-        "payload": add_payload,
-        "payload-or-identify": partial(add_payload, identifiable=True),
-        "sinks": _add_sinks,
-    },
-    notes={
-        "identify": _friction_laws,
-        "import": _csv_layouts,
-        "simulate": _faults,
-        "protocol": lambda: definition_list("experiments", _EXPERIMENTS),
-    },
-)

@@ -91,7 +91,7 @@ def completion(options: argparse.Namespace) -> None:
         MissingPackageError: shtab is not installed.
         InputError: it is too old for this shell.
     """
-    from ur_energy_model.cli.main import build_parser
+    from ur_energy_model.cli.parser import build_parser
     from ur_energy_model.model.friction import LAWS
     from ur_energy_model.model.robots import available_robots
     from ur_energy_model.telemetry.csv.columns import LAYOUTS

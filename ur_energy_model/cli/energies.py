@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ur_energy_model.cli.arguments import (
     ChosenModel,
     chosen_model,
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     import argparse
 
     from ur_energy_model.identification.evaluation import Metrics
-    from ur_energy_model.report.report import Report
 
 
 def estimate(options: argparse.Namespace) -> None:
@@ -205,7 +206,18 @@ def evaluate(options: argparse.Namespace) -> None:
             "results": entries,
         }
         if several:
-            content |= {"total": _totals(entries), "failed": failed_json(failed)}
+
+            def rmse(name: str) -> float | None:
+                """Weighted by duration [W]."""
+                known = [e for e in entries if e[name] is not None and e[name]["rmse"] is not None]
+                weights = [e["duration"] for e in known]
+                squares = [e[name]["rmse"] ** 2 for e in known]
+                return float(np.average(squares, weights=weights) ** 0.5) if sum(weights) else None
+
+            sums = {key: sum(entry[key] for entry in entries) for key in ("samples", "duration")}
+            errors = {f"{name}_rmse": rmse(name) for name in evaluation.POWERS}
+            content["total"] = {"recordings": len(entries), **sums, **errors}
+            content["failed"] = failed_json(failed)
         print_json(content)
     else:
         for entry, lines in zip(entries, warnings, strict=True):
@@ -214,29 +226,6 @@ def evaluate(options: argparse.Namespace) -> None:
             if entry["motion"] != "unknown":
                 note(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
     report_failed(failed, len(results))
-
-
-def _totals(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """METRICS of several recordings together: sums, and RMSE of power weighted by duration [W]."""
-    from ur_energy_model.identification.evaluation import POWERS
-
-    def rmse(name: str) -> float | None:
-        parts = [
-            (entry["duration"], entry[name]["rmse"])
-            for entry in entries
-            if entry[name] is not None and entry[name]["rmse"] is not None
-        ]
-        seconds = sum(duration for duration, _ in parts)
-        if not seconds:
-            return None
-        return float((sum(duration * error**2 for duration, error in parts) / seconds) ** 0.5)
-
-    return {
-        "recordings": len(entries),
-        "samples": sum(entry["samples"] for entry in entries),
-        "duration": sum(entry["duration"] for entry in entries),
-        **{f"{name}_rmse": rmse(name) for name in POWERS},
-    }
 
 
 def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
@@ -349,7 +338,16 @@ def report(options: argparse.Namespace) -> None:
         )
         show(0.95, "writing")
         page = render(report_page(made))
-        figures = [] if options.figures is None else _figures(made, options)
+        figures: list[Path] = []
+        if options.figures is not None:
+            from ur_energy_model.report.figures import save_chart
+            from ur_energy_model.report.recording_charts import recording_charts
+
+            for bag in made.bags:
+                several = len(made.bags) > 1  # a folder per recording
+                folder = options.figures / bag.label if several else options.figures
+                for chart in recording_charts(bag.analysis):
+                    figures += save_chart(chart, folder, formats=options.format or ("png",))
         write_text(options.output, page)
     if options.json:
         shift = made.shift
@@ -373,21 +371,3 @@ def report(options: argparse.Namespace) -> None:
     for item in made.verdict.statements:
         print_line(f"- {item.text}")
     note(f"report written to {options.output}; open it in a browser")
-
-
-def _figures(made: Report, options: argparse.Namespace) -> list[Path]:
-    """Write the figures, a folder per recording if there are several, and return their paths."""
-    from ur_energy_model.report.figures import save_chart
-    from ur_energy_model.report.recording_charts import recording_charts
-
-    several = len(made.bags) > 1
-    return [
-        path
-        for bag in made.bags
-        for chart in recording_charts(bag.analysis)
-        for path in save_chart(
-            chart,
-            options.figures / bag.label if several else options.figures,
-            formats=options.format or ("png",),
-        )
-    ]

@@ -110,7 +110,16 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
 
     def approve(summary: MotionSummary) -> bool:
         describe(summary)
-        return assume_yes or _confirmed(summary)
+        if assume_yes:
+            return True
+        if not sys.stdin.isatty():
+            raise MotionRefusedError(
+                "the motion cannot be confirmed without a terminal; add --yes if a script may move "
+                "the robot"
+            )
+        other = " Is this other arm meant?" if summary.other_arm else ""
+        question = f"Is the space around the robot free?{other} Type yes to move it: "
+        return ask(question).lower() in {"y", "yes"}
 
     with progress(f"running on {host}") as bar:
         result = execute(plan, host, bag, approve=approve, progress=bar)
@@ -119,34 +128,6 @@ def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool)
             f"stopped: {result.reason}; {result.status.samples} samples are kept in {bag}"
         )
     return result
-
-
-def _run_and_report(plan: ExecutionPlan, options: argparse.Namespace) -> None:
-    bag = options.output
-    result = run_recorded(plan, options.host, bag, assume_yes=options.yes)
-    status = result.status
-    if options.json:
-        print_json(
-            {
-                **recording_json(bag, status),
-                "completed": result.completed,
-                "max_following_error": result.following_error,
-                "joint_temperatures": result.temperatures,
-            }
-        )
-        return
-    hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
-    print_table(
-        f"Recorded {bag}",
-        ["figure", "value"],
-        [
-            ["samples", status.samples],
-            ["lost", status.lost],
-            ["maximum following error, rad", result.following_error],
-            ["hottest joint before and after, degC", hottest],
-        ],
-    )
-    note(f"next: ur_energy identify {bag} -o model.yaml")
 
 
 def describe(summary: MotionSummary) -> None:
@@ -178,20 +159,6 @@ def describe(summary: MotionSummary) -> None:
     )
 
 
-def _confirmed(summary: MotionSummary) -> bool:
-    """Whether the user at the terminal confirms the motion; refused where nobody can be asked."""
-    if not sys.stdin.isatty():
-        raise MotionRefusedError(
-            "the motion cannot be confirmed without a terminal; add --yes if a script may move "
-            "the robot"
-        )
-    question = "Is the space around the robot free?"
-    if summary.other_arm:
-        question += " Is this other arm meant?"
-    answer = ask(f"{question} Type yes to move it: ")
-    return answer.lower() in {"y", "yes"}
-
-
 # What `ur_energy excite` does: design, check, export or execute.
 
 
@@ -212,7 +179,27 @@ def run(options: argparse.Namespace) -> None:
             warm_up=60.0 * options.warm_up,
             speed_fraction=options.speed_fraction,
         )
-        _run_and_report(plan, options)
+        result = run_recorded(plan, options.host, options.output, assume_yes=options.yes)
+        status = result.status
+        if options.json:
+            print_json(
+                {
+                    **recording_json(options.output, status),
+                    "completed": result.completed,
+                    "max_following_error": result.following_error,
+                    "joint_temperatures": result.temperatures,
+                }
+            )
+            return
+        hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
+        rows: list[list[Any]] = [
+            ["samples", status.samples],
+            ["lost", status.lost],
+            ["maximum following error, rad", result.following_error],
+            ["hottest joint before and after, degC", hottest],
+        ]
+        print_table(f"Recorded {options.output}", ["figure", "value"], rows)
+        note(f"next: ur_energy identify {options.output} -o model.yaml")
     elif options.check is not None:
         _check(options)
     elif options.output is None:

@@ -1,23 +1,49 @@
-"""`ur_energy history`: a store of the energy of many arms over months, and what fills it."""
+"""`ur_energy history`: a store of the energy of many arms over months, and questions to it."""
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ur_energy_model.cli.arguments import chosen_model, failed_json, for_each_bag, report_failed
-from ur_energy_model.cli.output import note, on_stop_signal, print_json, progress, warn
+from ur_energy_model.cli.arguments import (
+    chosen_model,
+    failed_json,
+    for_each_bag,
+    report_failed,
+    tariff_given,
+)
+from ur_energy_model.cli.output import (
+    note,
+    on_stop_signal,
+    picked,
+    print_json,
+    print_line,
+    print_objects,
+    print_table,
+    progress,
+    warn,
+)
+from ur_energy_model.codec import plain
 from ur_energy_model.errors import InputError, UrEnergyError, span
-from ur_energy_model.files import user_path
-from ur_energy_model.plant.add import Added, BagFolder, BagWork, add_bags
+from ur_energy_model.files import check_target, user_path, write_text
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
+from ur_energy_model.report.tariff import JOULES_PER_KWH
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
 
 if TYPE_CHECKING:
     import argparse
+
+    import pyarrow
+
+    from ur_energy_model.plant.add import Added, BagWork
+    from ur_energy_model.plant.database import HistoryDatabase, Period
 
 
 def store_given(options: argparse.Namespace) -> HistoryStore:
@@ -38,52 +64,50 @@ def _work_of(options: argparse.Namespace) -> BagWork:
     Raises:
         InputError: no such model or robot.
     """
-    model = None
-    if options.model is not None or options.robot is not None:
-        model = chosen_model(options.model, options.robot).model
+    from ur_energy_model.plant.add import BagWork
+
+    named = options.model is not None or options.robot is not None
     return BagWork(
         options.store,
-        model,
+        chosen_model(options.model, options.robot).model if named else None,
         model_key(options.model),
         arm=None if options.arm is None else arm_name(RecordingInfo(serial=options.arm)),
-        cycle_trigger=options.cycle_trigger,
-        cycle_output=options.cycle_output,
-        same_arm=options.same_arm,
         path=options.model,
+        **picked(options, "cycle_trigger cycle_output same_arm"),
     )
 
 
 def add(options: argparse.Namespace) -> None:
     """`ur_energy history add`."""
+    from ur_energy_model.plant.add import add_bags
+
     work = _work_of(options)
     with progress("adding") as report, for_each_bag(options) as each:
         added = add_bags(work, options.bags, each, report)
     done = len(added.records) + len(added.skipped)
-    if options.json:
-        print_json(_added_json(added))
-    elif done:
-        _print_added(added, options.store)
+    if options.json or done:
+        _print_added(added, options)
     warn(added.warnings)
     report_failed(added.failed, done + len(added.failed))
 
 
-def _added_json(added: Added) -> dict[str, object]:
-    return {
-        "added": len(added.records),
-        "skipped": len(added.skipped),
-        "failed": failed_json(added.failed),
-        "seconds": sum(record.rows["seconds"] for record in added.records),
-        "energy": added.sum("energy"),
-        "left_out": added.sum("left_out"),
-        "warnings": added.warnings,
-    }
-
-
-def _print_added(added: Added, store: str) -> None:
-    count = len(added.records)
-    energy = f"{span(added.sum('accounted'))}, {added.sum('energy'):.1f} J"
+def _print_added(added: Added, options: argparse.Namespace, **further: object) -> None:
+    count, joules = len(added.records), added.sum("energy")
+    if options.json:
+        content: dict[str, object] = {
+            "added": count,
+            "skipped": len(added.skipped),
+            "failed": failed_json(added.failed),
+            "seconds": sum(record.rows["seconds"] for record in added.records),
+            "energy": joules,
+            "left_out": added.sum("left_out"),
+            "warnings": added.warnings,
+        }
+        print_json(further | content)
+        return
     note(
-        f"{store}: {count} bag{'' if count == 1 else 's'} added ({energy}), "
+        f"{options.store}: {count} bag{'' if count == 1 else 's'} added "
+        f"({span(added.sum('accounted'))}, {joules:.1f} J), "
         f"{len(added.skipped)} were there already, {len(added.failed)} failed"
     )
     for record in added.records:
@@ -95,6 +119,8 @@ def _print_added(added: Added, store: str) -> None:
 
 def watch(options: argparse.Namespace) -> None:
     """`ur_energy history watch`."""
+    from ur_energy_model.plant.add import BagFolder
+
     if not options.folder.is_dir():
         raise InputError(options.folder, "is not a folder", "name the folder with the bags")
     folder, stop = BagFolder(options.folder), threading.Event()
@@ -109,6 +135,8 @@ def watch(options: argparse.Namespace) -> None:
 
 def _add_watched(options: argparse.Namespace, bag: Path) -> bool:
     """Add a bag; False if it has to be tried again. With --once, a problem ends the command."""
+    from ur_energy_model.plant.add import add_bags
+
     try:
         added = add_bags(_work_of(options), [bag])
     except UrEnergyError as error:
@@ -116,10 +144,8 @@ def _add_watched(options: argparse.Namespace, bag: Path) -> bool:
             raise
         note(str(error))
         return False
-    if options.json:
-        print_json({"bag": str(bag), **_added_json(added)})
-    elif added.records:
-        _print_added(added, options.store)
+    if options.json or added.records:
+        _print_added(added, options, bag=str(bag))
     warn(added.warnings)
     for result in added.failed:
         note(f"failed: {result.reason}")
@@ -139,3 +165,251 @@ def compact(options: argparse.Namespace) -> None:
             f"{options.store}: {found['files_before']} files are {found['files_after']} now, "
             f"{found['removed']} old ones removed"
         )
+
+
+# Questions.
+
+
+def _period_given(options: argparse.Namespace) -> Period:
+    from ur_energy_model.plant.database import Period
+
+    return Period.from_text(options.first, options.last, options.time_zone)
+
+
+def _database_given(options: argparse.Namespace) -> HistoryDatabase:
+    """The tables of STORE, as far as the options select them."""
+    from ur_energy_model.plant.database import HistoryDatabase
+
+    return HistoryDatabase(store_given(options), _period_given(options), arms=tuple(options.arm))
+
+
+def summary(options: argparse.Namespace) -> None:
+    """`ur_energy history summary`."""
+    from ur_energy_model.plant.database import shift_starts
+    from ur_energy_model.plant.summary import summarise
+
+    tariff, keys = tariff_given(options), tuple(dict.fromkeys(options.by or ["arm"]))
+    with _database_given(options) as database:
+        shifts = () if options.shifts is None else shift_starts(options.shifts)
+        summary = summarise(database, keys, shifts)
+        warnings = database.warnings
+    warn(warnings)
+
+    def priced(row: Mapping[str, Any]) -> dict[str, Any]:
+        joules = row["energy"]
+        if joules is None:
+            return {**row, "cost": None, "co2": None}
+        return {**row, "cost": tariff.cost(joules), "co2": tariff.emission(joules)}
+
+    rows, total = [priced(row) for row in summary.rows], priced(summary.total)
+    outside = {} if summary.outside_cycles is None else priced(summary.outside_cycles)
+    if options.json:
+        content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
+        content |= {"outside_cycles": outside} if outside else {}
+        print_json({**content, "warnings": list(warnings)})
+        return
+
+    def share(part: str) -> Callable[[Mapping[str, Any]], float | None]:
+        name = f"{part}_energy"
+        return lambda row: (
+            100 * row[name] / row["energy"] if row["energy"] and row[name] is not None else None
+        )
+
+    def over(name: str, divisor: float) -> Callable[[Mapping[str, Any]], float | None]:
+        return lambda row: None if row[name] is None else row[name] / divisor
+
+    columns: dict[str, Any] = {key: key for key in keys}
+    columns |= {"kWh": over("energy", JOULES_PER_KWH)}
+    columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
+    columns |= {"hours": over("duration", 3600.0)}
+    if tariff.price is None and tariff.co2 is None:
+        columns["W"] = lambda row: (
+            row["energy"] / row["duration"]
+            if row["energy"] is not None and row["duration"]
+            else None
+        )
+    columns |= {} if tariff.price is None else {tariff.currency: "cost"}
+    columns |= {} if tariff.co2 is None else {"kg CO2": "co2"}
+
+    def name(value: Any) -> str:
+        if value is None:
+            return "unnamed"
+        return f"{value:%Y-%m-%d %H:%M}" if hasattr(value, "hour") else str(value)
+
+    shown = [{**row, **{key: name(row[key]) for key in keys}} for row in rows]
+    for first, row in (("outside", outside), ("total", total)):
+        shown += [{**row, **dict.fromkeys(keys, ""), keys[0]: first}] if row else []
+    arms = summary.total["arms"]
+    print_objects(f"energy of {arms} arm{'' if arms == 1 else 's'}", shown, columns)
+    if not summary.rows:
+        missing, remedy = "energy", "add recordings with history add"
+        if arms:
+            missing, remedy = "complete cycle", "its energy is outside of cycles"
+        of_arms = " of these arms" if options.arm else ""
+        note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
+    note(f"days and hours are those of {options.time_zone}")
+
+
+def report(options: argparse.Namespace) -> None:
+    """`ur_energy history report`."""
+    from ur_energy_model.report.page import render
+    from ur_energy_model.report.plant import make_plant_report, plant_page
+
+    check_target(options.output)
+    tariff = tariff_given(options)
+    with progress("report") as show, _database_given(options) as database:
+        report = make_plant_report(database, options.store, tariff)
+        show(0.9, "writing")
+        write_text(options.output, render(plant_page(report)))
+        warnings = database.warnings
+    warn(warnings)
+    verdict = report.verdict
+    if options.json:
+        energy = report.fleet.total("energy")
+        print_json(
+            {
+                "report": str(options.output),
+                "bytes": options.output.stat().st_size,
+                "arms": len(report.fleet.arms),
+                "days": len(report.fleet.days),
+                "energy": energy,
+                "cost": tariff.cost(energy),
+                "co2": tariff.emission(energy),
+                "headline": verdict.headline,
+                "statements": [item.text for item in verdict.statements],
+                "anomalies": [vars(each) | {"text": each.text} for each in report.anomalies],
+                "warnings": list(warnings),
+            }
+        )
+        return
+    print_line(verdict.headline)
+    for item in verdict.statements:
+        print_line(f"- {item.text}")
+    note(f"report written to {options.output}; open it in a browser")
+
+
+def health(options: argparse.Namespace) -> None:
+    """`ur_energy history health`."""
+    from ur_energy_model.plant.plant_health import plant_health
+
+    store = store_given(options)
+    with progress("following the arms") as report:
+        arms, warnings = plant_health(store.address, progress=report)
+    warn(warnings)
+    changes = [change for arm in arms for change in arm.changes]
+    if options.json:
+        entries = [{"arm": a.arm, "robot": a.robot, "levels": a.levels} for a in arms]
+        print_json({"arms": entries, "changes": changes, "warnings": list(warnings)})
+        return
+    for arm in arms:
+        print_objects(
+            f"{arm.arm} ({arm.robot}): levels now, at equal temperature",
+            arm.levels,
+            {
+                "joint": lambda level: level["joint"] or "whole arm",
+                "what": "what",
+                "level": lambda level: f"{level['value']:.4g}",
+                "± 95 %": lambda level: f"{(level['interval'][1] - level['interval'][0]) / 2:.2g}",
+                "unit": "unit",
+                "degC": lambda level: (
+                    "-" if level["temperature"] is None else f"{level['temperature']:.0f}"
+                ),
+                "days": lambda level: len(level["days"]),
+            },
+        )
+    for change in changes:
+        low, high = change.interval
+        interval = f"{100 * low:+.0f} to {100 * high:+.0f} %"
+        if change.what == "standby power":
+            interval = f"{low:+.1f} to {high:+.1f} W"
+        print_line(f"{change.words} (95 % interval {interval})")
+    quiet = sum(not arm.changes for arm in arms)
+    note(f"{quiet} of {len(arms)} arms without a change that is larger than its uncertainty")
+
+
+def export(options: argparse.Namespace) -> None:
+    """`ur_energy history export`."""
+    from ur_energy_model.plant.database import export_csv
+
+    period, store, arms = _period_given(options), store_given(options), tuple(options.arm)
+    with progress("exporting") as report:
+        rows, warnings = export_csv(
+            store, options.table, options.output, period=period, arms=arms, progress=report
+        )
+    warn(warnings)
+    if options.json:
+        file = str(options.output)
+        print_json({"file": file, "table": options.table, "rows": rows, "warnings": list(warnings)})
+    else:
+        note(f"{rows} rows of {options.table} written to {options.output}")
+
+
+WIDEST = 8
+"""Columns that a table in the terminal can have; of more, each row is a table."""
+
+
+def sql(options: argparse.Namespace) -> None:
+    """`ur_energy history sql`."""
+    with _database_given(options) as database, database.stream(options.sql) as result:
+        warn(database.warnings)
+        names, rows = result.schema.names, _rows(result.batches)
+        if options.json:
+            _write_json(names, rows, database.warnings)
+            return
+        shown = [[_cell(plain(value)) for value in row] for row in islice(rows, options.limit)]
+        more = next(rows, None) is not None
+    if not shown:
+        print_line(f"no rows; columns: {', '.join(names)}")
+    elif len(names) <= WIDEST:
+        print_table(f"{len(shown)} row{'' if len(shown) == 1 else 's'}", names, shown)
+    else:
+        for number, row in enumerate(shown, start=1):
+            print_table(f"row {number}", ("column", "value"), list(zip(names, row, strict=True)))
+    if more:
+        note(f"only the first {len(shown)} rows; --limit N prints more, --json all")
+
+
+def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Rows of values of Python; text for dates and times beyond its years, 1 to 9999."""
+
+    def value(scalar: pyarrow.Scalar) -> Any:
+        try:
+            return scalar.as_py()
+        except (ValueError, OverflowError):
+            return "out of range"
+
+    def values(column: pyarrow.Array) -> list[Any]:
+        try:
+            return list(column.to_pylist())
+        except (ValueError, OverflowError):  # one by one takes six times as long
+            return list(map(value, column))
+
+    for batch in batches:
+        yield from zip(*map(values, batch.columns), strict=True)
+
+
+def _write_json(
+    names: list[str], rows: Iterator[tuple[Any, ...]], warnings: tuple[str, ...]
+) -> None:
+    """One object, written row by row: a result may be larger than memory."""
+
+    def text(row: tuple[Any, ...]) -> str:
+        return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)
+
+    first = next(rows, None)  # a query that fails prints nothing
+    sys.stdout.write(f'{{"columns": {json.dumps(names)}, "rows": [')
+    sys.stdout.write("" if first is None else text(first))
+    for row in rows:
+        sys.stdout.write(f", {text(row)}")
+    sys.stdout.write(f'], "warnings": {json.dumps(warnings)}}}\n')
+
+
+def _cell(value: Any) -> Any:
+    """Numbers as they are; lists and mappings as text."""
+
+    def text(item: Any) -> str:
+        return f"{item:.4g}" if isinstance(item, float) else str(item)
+
+    if isinstance(value, list):
+        return f"[{', '.join(map(text, value))}]"
+    return text(value) if isinstance(value, dict) else value

@@ -32,11 +32,9 @@ from ur_energy_model.cli.parser import IDENTIFY
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_target
-from ur_energy_model.identification.assembly import ArmPrior
 from ur_energy_model.identification.payload import IDENTIFIED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.drives import motor_constant
-from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import coulomb_viscous_fit
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -82,9 +80,14 @@ def run(options: argparse.Namespace) -> None:
         work = partial(identify, validate=options.validate, progress=report, each=each)
         result = work(options.bags, robot, wanted)
         if options.fleet is not None:
-            prior = _prior_from_fleet(options.fleet, options.bags[0], result.model)
+            own = fleet_arm(arm_name(read_info(options.bags[0])), result.model)
+            others = [arm for arm in _read(options.fleet) if arm.name != own.name]
+            prior = Fleet([*others, own]).prior(own.robot, own.name)
             if prior is not None:
                 result = work(options.bags, robot, replace(wanted, prior=prior))
+            else:
+                of_size = "no model of another arm with joints of these sizes"
+                note(f"warning: {options.fleet} has {of_size}")
     save_model(result.model, options.output)
     warn(result.warnings)
     for line in result.notes:
@@ -179,6 +182,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
     """`ur_energy identify --json`."""
     model = result.model
     setup, tensors, sessions = model.setup, model.link_tensors, model.sessions
+    bus, factors = model.bus, result.power.factors.items()
     return {
         "robot": model.robot,
         "setup": {
@@ -199,7 +203,15 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             joint.name: {"value": value, "std": std}
             for joint, value, std in zip(model.joints, tensors.values, tensors.std, strict=True)
         },
-        "bus_power": _bus_json(result) if model.bus.source == "bus_power" else None,
+        "bus_power": {
+            **picked(bus, "kind standby driver residual mode_power"),
+            "standby_std": bus.std.get("standby"),
+            "factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
+            "comparison": result.power.comparison,
+            "reason": bus.reason,
+        }
+        if bus.source == "bus_power"
+        else None,
         "fit": model.fit[0] if model.fit else None,
         "fits": model.fit,
         "validation": model.validation,
@@ -245,32 +257,10 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
     }
 
 
-def _bus_json(result: Identification) -> dict[str, Any]:
-    bus = result.model.bus
-    factors = result.power.factors.items()
-    return {
-        **picked(bus, "kind standby driver residual mode_power"),
-        "standby_std": bus.std.get("standby"),
-        "factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
-        "comparison": result.power.comparison,
-        "reason": bus.reason,
-    }
-
-
 # `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other arms.
 
 _SINGLE = ("gravity", "payload", "validate")
 """Options that state something of one arm."""
-
-
-def _prior_from_fleet(folder: Path, bag: Path, model: EnergyModel) -> ArmPrior | None:
-    """Prior of an arm from the models of a folder and its own first one, from a bag of it."""
-    own = fleet_arm(arm_name(read_info(bag)), model)
-    others = [arm for arm in _read(folder) if arm.name != own.name]
-    prior = Fleet([*others, own]).prior(own.robot, own.name)
-    if prior is None:
-        note(f"warning: {folder} has no model of another arm with joints of these sizes")
-    return prior
 
 
 def _identify_per_arm(options: argparse.Namespace) -> None:
@@ -343,6 +333,14 @@ def _print_fleet(result: FleetIdentification) -> None:
             return "itself"
         return "its size" if "size" in source else source
 
+    def in_words(joints: Sequence[str]) -> str:
+        """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
+        types: dict[str, list[str]] = {}
+        for label in joints:
+            robot, _, joint = label.partition(": ")
+            types.setdefault(robot, []).append(joint)
+        return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())
+
     print_table(
         "arms: torque constant k_t [N m/A], reflected inertia J [kg m^2]",
         ["arm", "joint", "k_t", "± 95 %", "J", "± 95 %", "k_t from"],
@@ -365,18 +363,9 @@ def _print_fleet(result: FleetIdentification) -> None:
         result.fleet.shared(),
         {
             "constant": lambda shared: shared.what.replace("_", " "),
-            "joints": lambda shared: _in_words(shared.joints),
+            "joints": lambda shared: in_words(shared.joints),
             "spread [%]": lambda shared: f"{100 * shared.spread:.1f}",
             "95 % below": lambda shared: f"{100 * shared.spread_limit:.1f}",
             "arms": "arms",
         },
     )
-
-
-def _in_words(joints: Sequence[str]) -> str:
-    """Joints by type: "ur5e: elbow_joint, wrist_1_joint"."""
-    types: dict[str, list[str]] = {}
-    for label in joints:
-        robot, _, joint = label.partition(": ")
-        types.setdefault(robot, []).append(joint)
-    return "; ".join(f"{robot}: {', '.join(own)}" for robot, own in types.items())

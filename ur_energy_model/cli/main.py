@@ -7,17 +7,15 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ur_energy_model import __version__
-from ur_energy_model.cli.commands import COMMANDS, GROUPS
-from ur_energy_model.cli.parser import BAG_SUFFIXES, Parser
+from ur_energy_model.cli.parser import ALL, BAG_SUFFIXES, build_parser
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
@@ -26,63 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 DONE, REFUSED = 0, 1
 
 
-_ALL = tuple(name for names in GROUPS.values() for name in names)
-
-
-class _GroupedParser(Parser):
-    """The parser of all subcommands, which its help lists by `GROUPS`."""
-
-    def format_help(self) -> str:
-        """Usage, description, subcommands and options."""
-        (subparsers,) = (
-            action for action in self._actions if isinstance(action, argparse._SubParsersAction)
-        )
-        commands = {action.dest: action for action in subparsers._choices_actions}
-        formatter = self._get_formatter()
-        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
-        formatter.add_text(self.description)
-        for title, names in GROUPS.items():
-            formatter.start_section(title)
-            formatter.add_arguments([commands[name] for name in names if name in commands])
-            formatter.end_section()
-        formatter.start_section("options")
-        formatter.add_arguments([a for a in self._actions if a is not subparsers])
-        formatter.end_section()
-        formatter.add_text(self.epilog)
-        return formatter.format_help()
-
-
-def build_parser(commands: Iterable[str] = _ALL) -> argparse.ArgumentParser:
-    """The parser of the command line with these subcommands."""
-    parser = _GroupedParser(
-        prog="ur_energy",
-        description="Record, identify and estimate the energy of Universal Robots arms.",
-        epilog="Only 'excite --execute', 'optimize --execute' and 'protocol --host' move a robot, "
-        "after they have asked. All other commands only read from it.",
-    )
-    parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
-    subparsers: Any = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=Parser
-    )
-    for command in commands:
-        subparser = COMMANDS[command].add_to(subparsers)
-        nested = [each for each in COMMANDS.values() if each.name.startswith(f"{command} ")]
-        if nested:
-            below = subparser.add_subparsers(
-                dest=f"{command}_command",
-                metavar="COMMAND",
-                required=True,
-                help="(see COMMAND --help)",
-            )
-            for each in nested:
-                each.add_to(below)
-    return parser
-
-
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line; the parser is that of its subcommand alone."""
-    parser = build_parser(arguments[:1] if arguments and arguments[0] in _ALL else _ALL)
-    assert isinstance(parser, Parser)
+    parser = build_parser(arguments[:1] if arguments and arguments[0] in ALL else ALL)
     parser.check_options(arguments)
     options: argparse.Namespace
     options, rest = parser.parse_known_args(arguments)

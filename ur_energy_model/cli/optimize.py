@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,9 +32,6 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
-
-if TYPE_CHECKING:
-    from ur_energy_model.optimization.before_after import Comparison, Production
 
 PROOF = "proof"
 """Recording of the run, in the folder of -o."""
@@ -169,7 +164,7 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     low, high = optimized.typed_interval
     _print_text(
         f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
-        f"with 95 % confidence){'' if low > 0.0 else ', not proven'}."
+        f"with 95 % confidence){_unproven(low > 0.0)}."
     )
     if optimized.loads is not None:
         now, _, fast = optimized.loads
@@ -184,8 +179,20 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
             f"{cycle.measured_energy_std:.1f} J"
         )
-    if optimized.measured is not None:
-        _print_measured(optimized.measured)
+    if (measured := optimized.measured) is not None:
+        interval = "{:.2f} to {:.2f}".format(*measured.interval)
+        rows: list[list[object]] = [
+            ["energy of a cycle as recorded, J", measured.energy],
+            ["energy of a cycle as typed, J", measured.new_energy],
+            ["saving, %", measured.saving_percent],
+            ["its 95 % interval, %", interval + _unproven(measured.interval[0] > 0.0)],
+            ["cycles of each kind", measured.cycles],
+        ]
+        if measured.temperature is not None:
+            for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
+                text = " ".join(f"{value:.1f}" for value in values)
+                rows.append([f"joint temperatures, {name} cycles, degC", text])
+        print_table("Measured at the bus", ["figure", "value"], rows)
     if pareto and optimized.pareto is not None:
         print_table(
             "Least energy over the cycle time",
@@ -196,28 +203,13 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         note(f"- {text}")
 
 
+def _unproven(proven: bool) -> str:
+    return "" if proven else ", not proven"
+
+
 def _print_text(text: str) -> None:
     for line in textwrap.wrap(text, WIDTH):
         print_line(line)
-
-
-def _print_measured(measured: MeasuredSaving) -> None:
-    rows: list[list[object]] = [
-        ["energy of a cycle as recorded, J", measured.energy],
-        ["energy of a cycle as typed, J", measured.new_energy],
-        ["saving, %", measured.saving_percent],
-        [
-            "its 95 % interval, %",
-            "{:.2f} to {:.2f}".format(*measured.interval)
-            + ("" if measured.interval[0] > 0.0 else ", not proven"),
-        ],
-        ["cycles of each kind", measured.cycles],
-    ]
-    if measured.temperature is not None:
-        for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
-            text = " ".join(f"{value:.1f}" for value in values)
-            rows.append([f"joint temperatures, {name} cycles, degC", text])
-    print_table("Measured at the bus", ["figure", "value"], rows)
 
 
 # The saving of a changed program, from ordinary production.
@@ -256,13 +248,7 @@ def _compare_production(options: argparse.Namespace) -> None:
     comparison = compare(before, after)
     if options.json:
         print_json(comparison.as_json())
-    else:
-        _print_comparison(comparison, before, after)
-
-
-def _print_comparison(
-    comparison: Comparison, before: Sequence[Production], after: Sequence[Production]
-) -> None:
+        return
     print_table(
         "Cycles of ordinary production, measured at the bus",
         ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
@@ -285,8 +271,7 @@ def _print_comparison(
     low, high = (end * percent for end in comparison.interval)
     _print_text(
         f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} % "
-        f"({low:.1f} to {high:.1f} % with 95 % confidence)"
-        f"{'' if comparison.proven else ', not proven'}."
+        f"({low:.1f} to {high:.1f} % with 95 % confidence){_unproven(comparison.proven)}."
     )
     if comparison.standby_corrected:
         note("- Standby that differs between the recordings is taken out of the saving.")

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
 
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.table import Table
 
 WIDTH = 80
 """Columns of tables outside a terminal, and of descriptions in help texts."""
@@ -76,6 +73,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     """Print a table on stdout: numbers with four significant digits, first column left-aligned."""
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
@@ -94,7 +92,19 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
         )
     for row in cells:
         table.add_row(*row)
-    _make_narrow(console, table)
+    measured = console.options.update(width=10 * WIDTH)
+    while Measurement.get(console, measured, table).maximum > console.width:
+        # Break the longest heading of numbers; in the end leave out spaces.
+        long = {
+            max(map(len, str(each.header).split("\n"))): each
+            for each in reversed(table.columns)
+            if each.no_wrap and _HEADING.match(str(each.header))
+        }
+        if max(long, default=0) <= LONG_HEADING:
+            table.padding = 0
+            break
+        longest = long[max(long)]
+        longest.header = _HEADING.sub(r"\1\n", str(longest.header), count=1)
     console.print(table)
 
 
@@ -112,66 +122,45 @@ def print_objects(
     print_table(title, tuple(columns), rows)
 
 
-def _make_narrow(console: Console, table: Table) -> None:
-    """Break long headings of numbers, the longest first; then leave out spaces."""
-    from rich.measure import Measurement
-
-    options = console.options.update(width=10 * WIDTH)
-    while Measurement.get(console, options, table).maximum > console.width:
-        long = [each for each in table.columns if each.no_wrap and _breakable(str(each.header))]
-        if not long:
-            table.padding = 0
-            return
-        longest = max(long, key=lambda each: max(map(len, str(each.header).split("\n"))))
-        longest.header = _HEADING.sub(r"\1\n", str(longest.header), count=1)
-
-
-def _breakable(heading: str) -> bool:
-    return bool(_HEADING.match(heading)) and max(map(len, heading.split("\n"))) > LONG_HEADING
-
-
-class ProgressReport:
-    """Progress of a task: a bar in a terminal; elsewhere one line if the task takes long."""
-
-    QUIET = 1.0
-    """Time after which that line is printed [s]."""
-
-    def __init__(self, bar: Progress, text: str) -> None:
-        self._bar, self._task = bar, bar.add_task(one_line(text), total=1.0)
-        self._text = text
-        self._start: float | None = time.monotonic() if bar.disable else None
-
-    def __call__(self, fraction: float, text: str | None = None) -> None:
-        """Report the fraction done (0 to 1, NaN if unknown) and what is being done."""
-        known = math.isfinite(fraction)
-        self._bar.update(
-            self._task, total=1.0 if known else None, completed=fraction if known else 0.0
-        )
-        if text is not None:
-            self._bar.update(self._task, description=one_line(text))
-        if self._start is not None and time.monotonic() - self._start > self.QUIET:
-            note(f"{self._text} ...")
-            self._start = None
+QUIET = 1.0
+"""Time after which a task that takes long is named where there is no bar [s]."""
 
 
 @contextmanager
-def progress(text: str) -> Iterator[ProgressReport]:
-    """Show a progress bar on stderr within the block."""
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """Show the progress of a task on stderr: a bar in a terminal, elsewhere one line.
+
+    What the context gives takes the fraction done (0 to 1, NaN if unknown) and, where it changes,
+    what is being done.
+    """
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
+    bar = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.percentage:>3.0f}%"),
+        rich.TimeRemainingColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
+    task, began = bar.add_task(one_line(title), total=1.0), time.monotonic()
+    named = not bar.disable
+
+    def report(fraction: float, text: str | None = None) -> None:
+        nonlocal named
+        known = math.isfinite(fraction)
+        bar.update(task, total=1.0 if known else None, completed=fraction if known else 0.0)
+        if text is not None:
+            bar.update(task, description=one_line(text))
+        if not named and time.monotonic() - began > QUIET:
+            note(f"{title} ...")
+            named = True
+
     with bar:
-        yield ProgressReport(bar, text)
+        yield report
 
 
 def _cell(value: Any) -> str:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import argparse
 
     from ur_energy_model.identification.base_parameter_fit import BagBaseParameters
-    from ur_energy_model.identification.payload import PayloadEstimate
-    from ur_energy_model.learning.learner import Learner, LearningHistory
 
 # `ur_energy learn`: a model that improves over recordings, as the estimator would learn live.
 
@@ -62,13 +60,7 @@ def learn(options: argparse.Namespace) -> None:
         save_chart(chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem)
     if options.json:
         print_json({"history": history.attempts, "events": history.changes})
-    else:
-        _print_history(history, learner)
-        drawn = f", picture to {figure}" if history.attempts else ""
-        note(f"model written to {options.output}{drawn}")
-
-
-def _print_history(history: LearningHistory, learner: Learner) -> None:
+        return
     if not history.attempts:
         note("too little motion to learn from: the first model is tried after 20 s of work")
     print_objects(
@@ -88,6 +80,8 @@ def _print_history(history: LearningHistory, learner: Learner) -> None:
         f"model in use: version {learner.version}, learned from {learner.learned_minutes:.1f} min "
         f"of work; {learner.left_out} samples left out"
     )
+    drawn = f", picture to {figure}" if history.attempts else ""
+    note(f"model written to {options.output}{drawn}")
 
 
 # `ur_energy payload`: the payload that an arm carries, from its motor currents.
@@ -124,13 +118,26 @@ def payload(options: argparse.Namespace) -> None:
         note(f"calibrated model written to {options.output}")
     constants = None
     if calibrated:
-        columns = (model.joints, found.torque_constants, found.torque_constants_std)
+        values = zip(model.joints, found.torque_constants, found.torque_constants_std, strict=True)
         constants = [
             {"name": joint.name, "model": joint.torque_constant, "calibrated": value, "std": std}
-            for joint, value, std in zip(*columns, strict=True)
+            for joint, value, std in values
         ]
     if not options.json:
-        _print_payload(found, constants)
+        center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
+        rows = [
+            ("mass [kg]", found.shown_mass, None if calibrated else CONFIDENCE * found.mass_std),
+            *(
+                (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
+                for axis, value, std in center
+                if np.isfinite(std)
+            ),
+            ("set in the controller [kg]", found.controller_mass, None),
+        ]
+        print_table("payload", ("", "value", "± 95 %"), rows)
+        if constants is not None:
+            columns = ("joint", "model", "calibrated", "std")
+            print_table("torque constants [N m/A]", columns, [(*c.values(),) for c in constants])
         return
     print_json(
         {
@@ -146,27 +153,6 @@ def payload(options: argparse.Namespace) -> None:
             **({} if constants is None else {"torque_constants": constants}),
         }
     )
-
-
-def _print_payload(found: PayloadEstimate, constants: list[dict[str, Any]] | None) -> None:
-    half = CONFIDENCE * found.mass_std if constants is None else None
-    center = zip("xyz", found.payload.center_of_mass, found.center_std, strict=True)
-    rows = [
-        ("mass [kg]", found.shown_mass, half),
-        *(
-            (f"centre of mass {axis} [m]", value, CONFIDENCE * std)
-            for axis, value, std in center
-            if np.isfinite(std)
-        ),
-        ("set in the controller [kg]", found.controller_mass, None),
-    ]
-    print_table("payload", ("", "value", "± 95 %"), rows)
-    if constants is not None:
-        print_table(
-            "torque constants [N m/A]",
-            ("joint", "model", "calibrated", "std"),
-            [tuple(entry.values()) for entry in constants],
-        )
 
 
 # `ur_energy base-parameters`: rank, regrouping and values of an arm's base parameters.

@@ -1,4 +1,4 @@
-"""The parser of `ur_energy`: options described by the lines of their help, and plain refusals."""
+"""The parser of `ur_energy`: made of the text in `commands`, with plain refusals."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import argparse
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from ur_energy_model import __version__
+from ur_energy_model.cli.commands import GROUPS, TEXT
 from ur_energy_model.cli.output import WIDTH
-from ur_energy_model.errors import InputError, one_line, printable
-from ur_energy_model.options import number
+from ur_energy_model.errors import one_line, printable
+from ur_energy_model.options import add_options, host_address, number
 
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
 
 BAG_SUFFIXES = (".mcap", ".db3")
 """Of files that are recordings."""
+ALL = tuple(name for names in GROUPS.values() for name in names)
+"""The subcommands."""
 USAGE = 2
 """Exit code of a usage error."""
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _Subparsers = argparse._SubParsersAction
-_FILES = ("FILE", "FOLDER", "BAG", "DIR", "OUT", "PATH", "CSV")
-"""What stands for paths in the help; so do names with an ending, such as MODEL.yaml."""
-_LIMITS = re.compile(r"-?[\d.]+(e\d+)?:-?[\d.]+(e\d+)?")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _FEW = 9
 """Fewer words than these are listed."""
 _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
@@ -40,9 +39,11 @@ _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) 
 class Parser(argparse.ArgumentParser):
     """A parser whose messages, which quote the command line, cannot control the terminal.
 
-    Options may stand between positional arguments, also if one of these is optional.
+    Options may stand between positional arguments, also if one of these is optional. Subcommands
+    are listed by `GROUPS`; `notes` makes what the help ends with.
     """
 
+    notes: Callable[[], str] = str
     _mixing = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -66,9 +67,25 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """The help, with the notes of the subcommand at its end."""
-        notes = self.get_default("notes")
-        text = notes() if callable(notes) else notes
-        return f"{super().format_help()}\n{text}\n" if text else super().format_help()
+        subparsers = next((a for a in self._actions if isinstance(a, _Subparsers)), None)
+        if subparsers is None or subparsers.dest != "command":
+            notes = self.notes()
+            return f"{super().format_help()}\n{notes}\n" if notes else super().format_help()
+        commands = {action.dest: action for action in subparsers._choices_actions}
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        groups = {
+            title: [commands[name] for name in names if name in commands]
+            for title, names in GROUPS.items()
+        }
+        groups["options"] = [action for action in self._actions if action is not subparsers]
+        for title, actions in groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
@@ -116,131 +133,93 @@ def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
     return f"{text}{':' if not near else ''} use one of {', '.join(known)}" if few else text
 
 
-Kinds: TypeAlias = Mapping[str, Callable[[str], Any]]
-Adders: TypeAlias = Mapping[str, Callable[[argparse._ActionsContainer, str], None]]
+# The text of `commands`, section by section.
+
+_SECTIONS = dict(each.split("\n", 1) for each in re.split(r"^== ", TEXT, flags=re.M)[1:])
+_SHARED = {head[1:]: body.strip() for head, body in _SECTIONS.items() if head.startswith("@")}
+_HEADS = {head.split(" (")[0].split(":")[0]: head for head in _SECTIONS}
+"""Heads of the sections by name, such as "history add"."""
 
 
-@dataclass(frozen=True)
-class Command:
-    """A subcommand, as a section of the text of `read_commands` describes it.
-
-    Attributes:
-        name: as the user types it, with the command that it belongs to, such as "history add".
-        run: module of `cli` and function, such as "energies.estimate".
-        summary, description, examples, options, notes: parts of the section.
-        kinds, adders: see `read_commands`.
-    """
-
-    name: str
-    run: str | None
-    summary: str
-    description: str
-    examples: str
-    options: str
-    notes: str | Callable[[], str]
-    kinds: Kinds
-    adders: Adders
-
-    def add_to(self, subparsers: Subparsers) -> argparse.ArgumentParser:
-        """Add the parser of this command to those of what it belongs to."""
-        parser = subparsers.add_parser(
-            self.name.rpartition(" ")[2],
-            help=self.summary,
-            description=textwrap.fill(" ".join(self.description.split()), WIDTH),
-            epilog=textwrap.indent(f"examples:\n{self.examples}", "  ")[2:].replace("$ ", ""),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.set_defaults(parser=parser, notes=self.notes, run=self.run)
-        group: argparse._ActionsContainer = parser
-        for entry in re.split(r"\n(?=\S)", self.options.strip()):
-            words, *rest = re.split(r"\s{2,}", entry, maxsplit=1)
-            if rest:
-                _add_option(group, words.split(), " ".join(rest[0].split()), self.kinds)
-            elif words.endswith(":"):
-                group = parser.add_argument_group(words[:-1])
-            elif words.endswith("one of"):
-                group = parser.add_mutually_exclusive_group(required="exactly" in words)
-            elif words == "@end":
-                group = parser
-            elif words:
-                name, _, given = words[1:].partition(" ")
-                self.adders[name](group, given)
-        return parser
+def build_parser(commands: Iterable[str] = ALL) -> Parser:
+    """The parser of the command line with these subcommands."""
+    parser = Parser(
+        prog="ur_energy",
+        description="Record, identify and estimate the energy of Universal Robots arms.",
+        epilog="Only 'excite --execute', 'optimize --execute' and 'protocol --host' move a robot, "
+        "after they have asked. All other commands only read from it.",
+    )
+    parser.add_argument("--version", action="version", version=f"ur_energy {__version__}")
+    subparsers: Any = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser
+    )
+    for command in commands:
+        subparser = _add_command(subparsers, command)
+        if nested := [name for name in _HEADS if name.startswith(f"{command} ")]:
+            below = subparser.add_subparsers(
+                dest=f"{command}_command",
+                metavar="COMMAND",
+                required=True,
+                help="(see COMMAND --help)",
+            )
+            for name in nested:
+                _add_command(below, name)
+    return parser
 
 
-def read_commands(
-    text: str, kinds: Kinds, adders: Adders, notes: Mapping[str, Callable[[], str]]
-) -> dict[str, Command]:
-    """Subcommands by name, from a text that reads like their help.
+def _add_command(subparsers: Any, name: str) -> Parser:
+    """Add the parser of a section."""
+    head = re.fullmatch(r"[\w -]+?(?: \((.*?)\))?: (.*)", _HEADS[name])
+    parts = re.fullmatch(
+        r"((?:.*\n)*?)((?:\$ .*\n(?: .*\n)*)+)((?:.*\n)*?)(?:notes:\n((?:.*\n)*))?",
+        _SECTIONS[_HEADS[name]],
+    )
+    assert head is not None, name
+    assert parts is not None, name
+    description, examples, options, notes = parts.groups()
+    parser: Parser = subparsers.add_parser(
+        name.rpartition(" ")[2],
+        help=head[2],
+        description=textwrap.fill(" ".join(description.split()), WIDTH),
+        epilog=textwrap.indent(f"examples:\n{examples.strip()}", "  ")[2:].replace("$ ", ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(parser=parser, run=head[1])
+    parser.notes = partial(_notes, name, (notes or "").strip())
+    group: argparse._ActionsContainer = parser
+    for entry in re.split(r"\n(?=\S)", _expanded(options).strip()):
+        words, *rest = re.split(r"\s{2,}", entry, maxsplit=1)
+        if rest:
+            _add_option(group, words.split(), " ".join(rest[0].split()))
+        elif words.endswith(":"):
+            group = parser.add_argument_group(words[:-1])
+        elif words.endswith("one of"):
+            group = parser.add_mutually_exclusive_group(required="exactly" in words)
+        elif words == "@end":
+            group = parser
+        elif words == "@sinks":
+            from ur_energy_model.sinks.options import SinkOptions
 
-    A section begins with `== name (module.function): summary`. Then come a paragraph of
-    description, command lines with `$` in front, options, and below `notes:` what the help ends
-    with. An option is `words  help`, with two blanks between them; further lines are indented:
-
-        --csv FILE             file to write (FILE, BAG, MODEL.yaml and others are paths)
-        --rate HZ =50.0 1:500  a number with its default and its range; N is a whole number
-        --by arm|day           one of these words, the first by default
-        bags BAG...            positional, one or more, which `bags` holds; [BAG] may be left out
-        --from first DATE      an option that `first` holds
-        --arm NAME*            may be repeated
-        -o --output FILE!      required
-
-    Options below a line that ends with a colon are a group of the help, those between
-    `@one of` or `@exactly one of` and `@end` exclude each other. `@name words` stands for the
-    options in the section `== @name`, with the words in place of `...`, or for those that a
-    function adds.
-
-    Args:
-        text: the sections.
-        kinds: types of values by what stands for them in the help, besides paths and numbers.
-        adders: functions by name, called with the parser or group and the words.
-        notes: further notes by command, made when the help is shown.
-    """
-    sections = [each.partition("\n")[::2] for each in re.split(r"^== ", text, flags=re.M)[1:]]
-    shared = {head[1:]: body.strip() for head, body in sections if head.startswith("@")}
-
-    def expanded(body: str) -> str:
-        def options(found: re.Match[str]) -> str:
-            return expanded(shared[found[1]].replace(" ...", f" {found[2]}"))
-
-        known = "|".join(shared)
-        return re.sub(rf"^@({known})(?: (.*))?$", options, body, flags=re.M)
-
-    commands = {}
-    for head, body in sections:
-        found = re.fullmatch(r"([\w -]+?)(?: \((.*?)\))?: (.*)", head)
-        if found is None:
-            continue
-        name, run, summary = found.groups()
-        parts = re.fullmatch(
-            r"((?:.*\n)*?)((?:\$ .*\n(?: .*\n)*)+)((?:.*\n)*?)(?:notes:\n((?:.*\n)*))?", body
-        )
-        assert parts is not None, name
-        ending = notes.get(name, (parts[4] or "").strip())
-        commands[name] = Command(
-            name,
-            run,
-            summary,
-            parts[1],
-            parts[2].strip(),
-            expanded(parts[3]),
-            ending,
-            kinds,
-            adders,
-        )
-    return commands
+            add_options(group, SinkOptions)
+        elif words:
+            _add_payload(group, *words.split(" ", 1))
+    return parser
 
 
-def _add_option(
-    parser: argparse._ActionsContainer,
-    words: list[str],
-    description: str,
-    kinds: Kinds,
-) -> None:
-    limits = next((word for word in words if _LIMITS.fullmatch(word)), None)
-    default = next((word[1:] for word in words if word.startswith("=")), None)
-    words = [word for word in words if word != limits and not word.startswith("=")]
-    flags = [words.pop(0) for word in words[:] if word.startswith("-")]
+def _expanded(options: str) -> str:
+    """Options with those that sections share in place of `@name words`."""
+
+    def shared(found: re.Match[str]) -> str:
+        return _expanded(_SHARED[found[1]].replace(" ...", f" {found[2]}"))
+
+    return re.sub(rf"^@({'|'.join(_SHARED)})(?: (.*))?$", shared, options, flags=re.M)
+
+
+def _add_option(parser: argparse._ActionsContainer, words: list[str], description: str) -> None:
+    limits = next((each for each in words if re.fullmatch(r"-?[\d.e]+:-?[\d.e]+", each)), None)
+    default = next((each[1:] for each in words if each.startswith("=")), None)
+    words = [each for each in words if each != limits and not each.startswith("=")]
+    flags = [words.pop(0) for each in words[:] if each.startswith("-")]
     named: dict[str, Any] = {"default": default}
     if not flags:
         flags, named = [words.pop(0)], {}
@@ -263,6 +242,7 @@ def _add_option(
         named["nargs"], values = "+", values[:-3]
         if "default" in named:
             named["default"] = []
+    is_path = values in ("FILE", "FOLDER", "BAG", "DIR", "OUT", "PATH", "CSV")
     if re.fullmatch(r"[a-z0-9_-]+(\|[a-z0-9_-]+)+", values):
         named["choices"] = tuple(values.split("|"))
         if "action" in named:
@@ -270,89 +250,61 @@ def _add_option(
         elif "default" in named:
             default = named["default"] = named["choices"][0]
     else:
-        several = (*words[:-1], values)
-        named["metavar"] = several if len(several) > 1 else values
-        if len(several) > 1:
-            named["nargs"] = len(several)
-        if limits is not None or (default is not None and _NUMBER.fullmatch(default)):
+        named["metavar"] = values
+        if len(words) > 1:
+            named |= {"metavar": (*words[:-1], values), "nargs": len(words)}
+        if limits is not None or re.fullmatch(r"-?\d+(\.\d+)?", default or ""):
             kind: Any = int if values == "N" else float
-            low, high = map(float, (limits or "-1e9:1e9").split(":"))
-            named["type"] = number(kind, low, high)
+            named["type"] = number(kind, *map(float, (limits or "-1e9:1e9").split(":")))
             if default is not None:
                 named["default"] = kind(default)
-        else:
-            is_path = values in _FILES or re.search(r"\.[a-z]+$", values)
-            named["type"] = kinds.get(values) or (Path if is_path else None)
-            if default == "()":
-                default, named["default"] = None, ()
-            elif is_path and default is not None:
+        elif default == "()":
+            default, named["default"] = None, ()
+            named["type"] = _KINDS[values]
+        elif is_path or re.search(r"\.[a-z]+$", values):
+            named["type"] = Path
+            if default is not None:
                 named["default"] = Path(default)
+        else:
+            named["type"] = _KINDS.get(values)
     if default and "(default:" not in description:
         description += " (default: %(default)s)"
     parser.add_argument(*flags, **named, help=description)
 
 
-def definition_list(title: str, entries: Mapping[str, str]) -> str:
-    """Terms and their descriptions side by side, for the notes of a subcommand."""
-    column = 4 + max(map(len, entries))
-    lines = (
-        textwrap.fill(
-            f"  {term}".ljust(column) + description,
-            WIDTH,
-            subsequent_indent=" " * column,
-            break_on_hyphens=False,
-        )
-        for term, description in entries.items()
-    )
-    return "\n".join((f"{title}:", *lines))
-
-
-# `--payload`: the payload on the flange, as several subcommands take it.
+# Values of options that are neither paths, numbers nor words of a list.
 
 IDENTIFY = "identify"
 """In place of a mass: the payload is identified from the motor currents."""
 
 
-def add_payload(
-    parser: argparse._ActionsContainer, default: str, identifiable: bool = False
-) -> None:
+def _add_payload(parser: argparse._ActionsContainer, name: str, default: str) -> None:
     """Add `--payload`: a Payload, or IDENTIFY; `default` in words applies without it."""
+    identifiable = name == "@payload-or-identify"
+
+    class PayloadAction(argparse.Action):
+        def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+            try:
+                payload = IDENTIFY if values == [IDENTIFY] else _payload(*values)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(self, str(error)) from None
+            if payload == IDENTIFY and not identifiable:
+                raise argparse.ArgumentError(self, "cannot be identified here; give KG")
+            setattr(namespace, self.dest, payload)
+
     word = f", or '{IDENTIFY}' to identify it from the currents" if identifiable else ""
     parser.add_argument(
         "--payload",
         nargs="+",
-        action=_PayloadAction,
-        identifiable=identifiable,
+        action=PayloadAction,
         metavar="KG",
         help="actual payload: mass [kg], optionally followed by its centre of mass X Y Z in the "
         f"flange frame [m], also in one word as KG,X,Y,Z{word} (default: {default})",
     )
 
 
-class _PayloadAction(argparse.Action):
-    def __init__(self, *arguments: Any, identifiable: bool, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._identifiable = identifiable
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Convert the words."""
-        if values == [IDENTIFY] and not self._identifiable:
-            raise argparse.ArgumentError(self, "cannot be identified here; give KG")
-        try:
-            payload = IDENTIFY if values == [IDENTIFY] else payload_of(values)
-        except InputError as error:
-            raise argparse.ArgumentError(self, f"{error.problem}; {error.remedy}") from None
-        setattr(namespace, self.dest, payload)
-
-
-def payload_of(words: Sequence[str]) -> Payload:
-    """The payload of KG, KG X Y Z or KG,X,Y,Z.
-
-    Raises:
-        InputError: not a mass, or a mass and a centre.
-    """
+def _payload(*words: str) -> Payload:
+    """The payload of KG, KG X Y Z or KG,X,Y,Z."""
     import numpy as np
 
     from ur_energy_model.model.setup import Payload
@@ -365,9 +317,77 @@ def payload_of(words: Sequence[str]) -> Payload:
     farthest = max(map(abs, numbers[1:]), default=0.0)
     valid = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
     if not valid or not 0 <= numbers[0] <= PAYLOAD_MASS.high or farthest > LENGTH.high:
-        raise InputError(
-            "--payload",
-            f"'{' '.join(words)}' is not a mass",
-            "give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word",
+        raise argparse.ArgumentTypeError(
+            f"'{' '.join(words)}' is not a mass; give KG, or KG and the centre X Y Z, or KG,X,Y,Z "
+            "in one word"
         )
     return Payload(numbers[0], np.array(numbers[1:] or [0.0, 0.0, 0.0]))
+
+
+def _listed(
+    pattern: str, what: str, kind: Callable[[str], Any], mark: str = ","
+) -> Callable[[str], tuple[Any, ...]]:
+    """Reads a list of values of this form."""
+
+    def read(text: str) -> tuple[Any, ...]:
+        if not re.fullmatch(pattern, text):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+        return tuple(kind(part.strip()) for part in text.split(mark) if part.strip())
+
+    return read
+
+
+_DEGREES = r" *-?[0-9]{1,9}([.][0-9]*)? *"
+_STEPS = r" *[1-9][0-9]*( *, *[1-9][0-9]*)* *"
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "ADDRESS": host_address,
+    "NAME,...": _listed(r".*[^ ,].*", "a list of field names", str),
+    "X.Y.Z": _listed(r"[0-9]+([.][0-9]+){1,3}", "a version such as 5.11.1", int, "."),
+    "KG[,X,Y,Z]": _payload,
+    "TILT[,ROTATION]": _listed(
+        rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float
+    ),
+    "MOVE[,MOVE]": _listed(_STEPS, "a list of step numbers such as 3,5", int),
+}
+"""Types of values by what stands for them in the help."""
+
+
+# What the help of a command ends with.
+
+
+def _notes(command: str, text: str) -> str:
+    """The notes of a section, or what they list of the package."""
+    if command == "identify":
+        from ur_energy_model.model.friction import LAWS
+
+        return _defined("friction laws", {name: law.description for name, law in LAWS.items()})
+    if command == "import":
+        from ur_energy_model.telemetry.csv.columns import LAYOUTS
+
+        return _defined("layouts", {name: layout.source for name, layout in LAYOUTS.items()})
+    if command == "simulate":
+        from ur_energy_model.simulation.faults import FAULTS
+
+        effects = {
+            kind.name: f"{kind.effect} (:{kind.argument}, {kind.default} by default)"
+            if kind.argument
+            else kind.effect
+            for kind in FAULTS.values()
+        }
+        return f"{text}\n\n{_defined('faults', effects)}"
+    return text
+
+
+def _defined(title: str, entries: Mapping[str, str]) -> str:
+    """Terms and their descriptions side by side."""
+    column = 4 + max(map(len, entries))
+    lines = (
+        textwrap.fill(
+            f"  {term}".ljust(column) + description,
+            WIDTH,
+            subsequent_indent=" " * column,
+            break_on_hyphens=False,
+        )
+        for term, description in entries.items()
+    )
+    return "\n".join((f"{title}:", *lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,12 +100,21 @@ def _run_on_robot(options: argparse.Namespace) -> Outcome:
         plan = replace(plan, arm=arm, another_arm=options.another_arm)
         return run_recorded(plan, options.host, bag, assume_yes=options.yes)
 
+    mount: Mount | None = None  # by a command to a simulated arm, or by a user who is asked
+    if info.simulated:
+        mount = partial(_carry, options.host)
+    elif not options.yes and sys.stdin.isatty():
+
+        def mount(mass: float) -> None:
+            what = f"Mount {mass:g} kg on the flange" if mass else "Take the payload off"
+            ask(f"{what}, do not change the payload setting, then press Enter: ")
+
     with progress(f"protocol {options.protocol}") as bar:
         session = ProtocolRun(
             robot=load_robot(options.robot or str(info.robot)),
             folder=options.output,
             run=execute,
-            mount=_mount(options.host, simulated=info.simulated, assume_yes=options.yes),
+            mount=mount,
             progress=bar,
             simulated=info.simulated,
             **picked(options, "seed design_seconds=design_time paper_settings quick campaign"),
@@ -128,23 +138,6 @@ def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
     note(f"published: {outcome.source}")
     warn(outcome.warnings)
     note(f"results are in {folder}; the table is in {folder / 'verdict.md'}")
-
-
-def _mount(host: str, *, simulated: bool, assume_yes: bool) -> Mount | None:
-    """How to mount a payload: by a command to a simulated arm, or by asking the user.
-
-    None without a user to ask.
-    """
-    if simulated:
-        return lambda mass: _carry(host, mass)
-    if assume_yes or not sys.stdin.isatty():
-        return None
-
-    def mount(mass: float) -> None:
-        what = f"Mount {mass:g} kg on the flange" if mass else "Take the payload off"
-        ask(f"{what}, do not change the payload setting, then press Enter: ")
-
-    return mount
 
 
 def _carry(host: str, mass: float) -> None:

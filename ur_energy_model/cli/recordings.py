@@ -8,7 +8,7 @@ import threading
 import time
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ur_energy_model.cli.output import (
     note,
@@ -33,9 +33,6 @@ from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import TelemetrySource
-
-if TYPE_CHECKING:
-    from ur_energy_model.identification.quality import Quality
 
 GRACE_SECONDS = 2.0
 """Time without samples after which a recording whose duration is over ends."""
@@ -216,11 +213,7 @@ def inspect(options: argparse.Namespace) -> None:
     quality = assess(chain([first], batches), robot=robot)
     if options.json:
         print_json({"bag": options.bag, **quality.as_dict()})
-    else:
-        _print_quality(quality)
-
-
-def _print_quality(quality: Quality) -> None:
+        return
     lost = f", {quality.lost} lost in {quality.gaps} gaps" if quality.gaps else ", no gaps"
     uneven = ", uneven" if quality.irregular else ""
     print_objects(

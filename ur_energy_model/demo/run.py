@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import rclpy
@@ -28,7 +28,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from std_msgs.msg import Float64
 
-from ur_energy_model.cli.output import ProgressReport, note, print_table, progress
+from ur_energy_model.cli.output import note, print_table, progress
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -37,7 +37,7 @@ from ur_energy_model.identification.evaluation import Metrics, evaluate
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.nodes.launch_arguments import node_command
+from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.report.figures import save_figures
 from ur_energy_model.report.page import render
 from ur_energy_model.report.report import make_report, report_page
@@ -53,6 +53,7 @@ STOP_TIMEOUT = 10.0
 """Longest time a child may take to end after SIGINT before it is killed [s]."""
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
+Report: TypeAlias = Callable[..., None]
 TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
 
 
@@ -81,7 +82,7 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
     note(f"simulated {robot} number {seed} on {host}, ROS domain {domain}")
 
     def record(
-        motion: str, title: str, watch: Callable[[Processes, ProgressReport], None], model: str = ""
+        motion: str, title: str, watch: Callable[[Processes, Report], None], model: str = ""
     ) -> tuple[Path, Path]:
         """Run a trajectory with the logger and, given a model, the estimator; bag and truth."""
         truth, bags = folder / f"truth_{motion}.json", folder / "bags" / motion
@@ -110,7 +111,7 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
 
     def wait(
         processes: Processes,
-        report: ProgressReport,
+        report: Report,
         pause: Callable[[float], None] = time.sleep,
         text: Callable[[], str] = lambda: "1/4  trajectory A: the logger records",
     ) -> None:

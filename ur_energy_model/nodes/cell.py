@@ -7,12 +7,10 @@ from typing import Any
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.nodes.estimator import EstimatorNode, fields_of
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.logger import LoggerNode
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
-from ur_energy_model.nodes.sources import connection, fields_of
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import SharedSource
@@ -32,7 +30,8 @@ def nodes(**options: Any) -> list[ManagedNode]:
         wanted = (*(logger.parameters.fields or ENERGY_FIELDS), *fields_of(estimator.parameters))
         named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name
-        return connection(estimator.parameters, logger.parameters.robot_ip, robot, wanted)
+        address, seconds = logger.parameters.robot_ip, estimator.parameters.batch_seconds
+        return RtdeSource(address, robot=robot, fields=wanted, batch_seconds=seconds)
 
     shared = SharedSource(connect)
     logger = LoggerNode(lambda: shared.consumer(), **options)

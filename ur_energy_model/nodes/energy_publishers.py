@@ -49,32 +49,6 @@ from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array
 
 
-class DynamicJointStates:
-    """Makes control_msgs/DynamicJointState messages.
-
-    Attributes:
-        message_type: the message class, None where control_msgs is not installed.
-    """
-
-    def __init__(self) -> None:
-        self.message_type: Any = None
-        with suppress(ImportError):
-            messages = importlib.import_module("control_msgs.msg")
-            self.message_type = messages.DynamicJointState
-            self._interface_type = messages.InterfaceValue
-
-    def message(self, stamp: Time, values: Mapping[str, Mapping[str, float]]) -> Any:
-        """A message of values by joint name and interface name; control_msgs is installed."""
-        return self.message_type(
-            header=Header(stamp=stamp),
-            joint_names=list(values),
-            interface_values=[
-                self._interface_type(interface_names=list(each), values=list(each.values()))
-                for each in values.values()
-            ],
-        )
-
-
 class PowerMarkers:
     """One sphere per joint, coloured by its power, and the total power as text above the arm.
 
@@ -124,39 +98,45 @@ takes longer than publishing one."""
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
 
+_TOTAL = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
+_OF_ARM = {
+    topic.name
+    for topic in (
+        topics.ENERGY,
+        topics.ENERGY_STAMPED,
+        topics.ENERGY_JOINTS,
+        topics.ENERGY_MARKERS,
+    )
+}
+"""Topics with more than one number."""
+
+
 class EnergyPublishers:
     """Publishes the topics below energy/; joints have their prefix, as the base frame has."""
 
     def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
-        self._joints = joints
+        self._joints, names = joints, energy_names(joints)
         self._power_markers = PowerMarkers(frame, len(joints))
-        self._numbers = {
-            topic.name: add_publisher(Float64, topic) for topic in number_topics(joints)
-        }
-        names = energy_names(joints)
-        self._energies = [
-            (
-                add_publisher(JointState, topic),
-                order,
-                SerializedJointStates([names[k] for k in order]),
-            )
+        live: dict[topics.Topic, type] = dict.fromkeys(number_topics(joints), Float64)
+        self._energies = {
+            topic.name: (order, SerializedJointStates([names[k] for k in order]))
             for topic, order in (
                 (topics.ENERGY, list(range(len(names)))),
                 (topics.ENERGY_STAMPED, stamped_order(len(joints))),
             )
-        ]
+        }
+        live |= dict.fromkeys((topics.ENERGY, topics.ENERGY_STAMPED), JointState)
+        self._live = {topic.name: add_publisher(kind, topic) for topic, kind in live.items()}
         self._summary = add_publisher(DiagnosticArray, topics.ENERGY_SUMMARY)
         self._cycle = add_publisher(DiagnosticArray, topics.ENERGY_CYCLE)
         self._prediction = add_publisher(DiagnosticArray, topics.ENERGY_PREDICTION)
         self.publish_optimized = add_publisher(JointTrajectory, topics.OPTIMIZED_TRAJECTORY).publish
-        self._markers = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
-        self._dynamic = DynamicJointStates()
-        self._all_joints: LifecyclePublisher | None = None
-        if self._dynamic.message_type is not None:
-            self._all_joints = add_publisher(self._dynamic.message_type, topics.ENERGY_JOINTS)
-        self._subscribed: set[LifecyclePublisher] = set()
-        self._subscribed_total: set[str] = set()
-        self._subscribed_others: set[str] = set()
+        self._live[topics.ENERGY_MARKERS.name] = add_publisher(MarkerArray, topics.ENERGY_MARKERS)
+        with suppress(ImportError):
+            self._control: Any = importlib.import_module("control_msgs.msg")
+            publisher = add_publisher(self._control.DynamicJointState, topics.ENERGY_JOINTS)
+            self._live[topics.ENERGY_JOINTS.name] = publisher
+        self._subscribed: set[str] = set()
         self._checked = -math.inf
         self._markers_due = Decimator(MARKER_RATE)
 
@@ -165,15 +145,9 @@ class EnergyPublishers:
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
             self._checked = now
-            of_arm = [self._markers, *(each for each, _, _ in self._energies)]
-            of_arm += [] if self._all_joints is None else [self._all_joints]
-            self._subscribed = {each for each in of_arm if has_subscribers(each)}
-            subscribed = {name for name, each in self._numbers.items() if has_subscribers(each)}
-            total = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
-            self._subscribed_total = subscribed & total
-            self._subscribed_others = subscribed - total
-        if self._subscribed_total:
-            self._publish_numbers(self._subscribed_total, total_numbers(snapshot))
+            self._subscribed = {name for name, each in self._live.items() if has_subscribers(each)}
+        if subscribed := self._subscribed & _TOTAL:
+            self._publish_numbers(subscribed, total_numbers(snapshot))
 
     def publish_live(
         self, snapshot: Snapshot, now: Callable[[], Time], joint_positions: Callable[[Array], Array]
@@ -185,34 +159,40 @@ class EnergyPublishers:
             now: returns the time of its newest sample.
             joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
         """
-        if not (self._subscribed_others or self._subscribed):
+        subscribed = self._subscribed - _TOTAL
+        if not subscribed:
             return
         values = energy_values(snapshot)
-        if self._subscribed_others:
+        of_arm = subscribed & _OF_ARM
+        if subscribed != of_arm:
             found = numbers(snapshot, self._joints, values)
-            self._publish_numbers(self._subscribed_others, found)
-        if not self._subscribed:
+            self._publish_numbers(subscribed - of_arm, found)
+        if not of_arm:
             return
         stamp = now()
-        for publisher, order, serialized in self._energies:
-            if publisher in self._subscribed:
-                publisher.publish(serialized(stamp, values[:, order]))
-        if self._all_joints is not None and self._all_joints in self._subscribed:
-            interfaces = joint_interfaces(snapshot, self._joints)
-            self._all_joints.publish(self._dynamic.message(stamp, interfaces))
-        shown, q = self._markers in self._subscribed, snapshot.q
-        if shown and q is not None and self._markers_due.due(snapshot.time):
-            columns, power = snapshot.channels, snapshot.power
-            markers = self._power_markers.message(
-                stamp,
-                joint_positions(q),
-                power[columns.per_joint["electrical_power"]],
-                float(power[columns.arm["total"]]),
+        for name in self._energies.keys() & subscribed:
+            order, serialized = self._energies[name]
+            self._live[name].publish(serialized(stamp, values[:, order]))
+        if (name := topics.ENERGY_JOINTS.name) in subscribed:
+            interfaces, control = joint_interfaces(snapshot, self._joints), self._control
+            message = control.DynamicJointState(
+                header=Header(stamp=stamp),
+                joint_names=list(interfaces),
+                interface_values=[
+                    control.InterfaceValue(interface_names=list(each), values=list(each.values()))
+                    for each in interfaces.values()
+                ],
             )
-            self._markers.publish(markers)
+            self._live[name].publish(message)
+        shown, q = topics.ENERGY_MARKERS.name in subscribed, snapshot.q
+        if shown and q is not None and self._markers_due.due(snapshot.time):
+            joints = snapshot.power[snapshot.channels.per_joint["electrical_power"]]
+            total = float(snapshot.power[snapshot.channels.arm["total"]])
+            markers = self._power_markers.message(stamp, joint_positions(q), joints, total)
+            self._live[topics.ENERGY_MARKERS.name].publish(markers)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
-        """Publish energy/summary if anybody listens; `model` is the model in use, in words."""
+        """Publish energy/summary if it is subscribed; `model` is the model in use, in words."""
         if has_subscribers(self._summary):
             statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
             self._summary.publish(diagnostic_array(stamp, statuses))
@@ -242,6 +222,6 @@ class EnergyPublishers:
         # Past the wrappers of rclpy, which take as long as the publication: only an active node
         # publishes here.
         for name in subscribed & values.keys():
-            handle = self._numbers[name].handle
+            handle = self._live[name].handle
             with handle:
                 handle.publish_raw(serialized_number(values[name]))

@@ -17,9 +17,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.cycles import Cycle
-from ur_energy_model.energy.live import LiveEstimator, Snapshot
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
+from ur_energy_model.identification.recording import FIELDS as LEARNED_FIELDS
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.energy_publishers import EnergyPublishers
@@ -31,21 +32,29 @@ from ur_energy_model.nodes.estimated_arm import (
 )
 from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
 from ur_energy_model.nodes.lines import WARN
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
 from ur_energy_model.nodes.ros import time_message
-from ur_energy_model.nodes.sources import DEPTH, joint_states_source, source_of
+from ur_energy_model.nodes.sources import DEPTH, JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import open_sinks
 from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.joint_states import JointStateStream
+from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 SWITCH_INTERVAL = 0.0002
 """Longest time for which another thread may delay the reading of a packet [s]."""
+
+
+def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
+    """RTDE fields that the estimator requests from a controller."""
+    learned = () if parameters.learn == "off" else LEARNED_FIELDS
+    return tuple(dict.fromkeys((*LIVE_FIELDS, *learned)))
 
 
 class EstimatorNode(ManagedNode):
@@ -54,10 +63,8 @@ class EstimatorNode(ManagedNode):
     A batch of packets covers one publish period, or several short ones. Packets that arrive during
     a publication wait in the socket, so that none is lost.
 
-    Args:
-        source: makes the source of samples, for nodes that share one; None to take it from the
-            parameters.
-        options: further arguments of rclpy's node.
+    `source` makes the source of samples, for nodes that share one; None to take it from the
+    parameters.
     """
 
     parameters: EstimatorParameters
@@ -203,13 +210,23 @@ class EstimatorNode(ManagedNode):
         return self._arm.estimator
 
     def _source(self) -> TelemetrySource:
+        given, seconds = self.parameters, self.parameters.batch_seconds
         if self._given_source is not None:
             return self._given_source()
-        if self._joint_states is None:
-            return source_of(self.parameters, self.robot_name)
-        source = joint_states_source(self.parameters, self._joint_states, self._joints, self.lines)
-        self._health.details = source.details
-        return source
+        if self._joint_states is not None:
+            stream = JointStateStream(
+                self._joints,
+                "actual_current" if given.effort_unit == "ampere" else "actual_current_as_torque",
+                require_effort=given.method == "current",
+                source="joint_states",
+            )
+            source = JointStatesSource(self._joint_states, stream, seconds, self.lines)
+            self._health.details = source.details
+            return source
+        if given.bag is not None and given.source == "bag":
+            return BagSource(given.bag, real_time=True, batch_seconds=seconds)
+        robot, fields = self.robot_name, fields_of(given)
+        return RtdeSource(given.robot_ip, robot=robot, fields=fields, batch_seconds=seconds)
 
     def _consume(self, batch: Telemetry) -> None:
         """Integrate a batch and publish (called in the reader thread).

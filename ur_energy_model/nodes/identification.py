@@ -15,8 +15,7 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import lines
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import IdentificationParameters
 from ur_energy_model.nodes.ros import ERROR, OK, Part, diagnostic_array, status
 from ur_energy_model.topics_and_services import IDENTIFICATION_RESULT, IDENTIFY

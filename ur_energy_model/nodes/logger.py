@@ -7,11 +7,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
@@ -20,20 +24,34 @@ from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes import lines
 from ur_energy_model.nodes.lines import ConnectionLines, Level, RecordingLines
-from ur_energy_model.nodes.logger_topics import EnergyRecording, JointStatesPublisher
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import LoggerParameters
-from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
+from ur_energy_model.nodes.ros import (
+    ERROR,
+    OK,
+    SILENT_AFTER,
+    WARN,
+    Part,
+    PolledSubscription,
+    has_subscribers,
+    joint_state,
+    publishing_nodes,
+    time_message,
+)
+from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
+from ur_energy_model.telemetry.bag.messages import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic, Messages
 from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
+from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
+
+T = TypeVar("T")
 
 # RecordingSession: reads a source in a thread, and records bags while they are wanted.
 
@@ -54,12 +72,8 @@ class RecordingSession:
     `start_bag` until `stop_bag`), a bag that ended by itself is followed by a new one, as soon as
     that is possible.
 
-    Args:
-        make_source: makes the source, called again for each replacement.
-        folder: where bags go.
-        options: of the recorder.
-        tap: called with every batch in the reading thread; it must be quick.
-        record: whether a recording is wanted from the start.
+    `make_source` is called again for each replacement; `tap` is called with every batch in the
+    reading thread, and must be quick.
     """
 
     def __init__(
@@ -122,11 +136,7 @@ class RecordingSession:
 
     @property
     def recorder(self) -> Recorder:
-        """For commands that need a bag.
-
-        Raises:
-            RecordingError: not connected.
-        """
+        """For commands that need a bag; RecordingError while not connected."""
         if self._recorder is None:
             problem, remedy = "is not connected to the controller yet", "try again once it is"
             raise RecordingError("logger", problem, remedy)
@@ -173,18 +183,12 @@ class RecordingSession:
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
         with self._source as source:
-
-            def enter(*, record: bool) -> Recorder:
-                options, tap = self._options, self._tap
-                made = Recorder(source, self._folder, options=options, tap=tap, record=record)
-                return made.__enter__()
-
+            make = partial(Recorder, source, self._folder, options=self._options, tap=self._tap)
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample
-                with self._beginning():
-                    recorder = enter(record=True)
+                recorder = self._begun(lambda: make(record=True).__enter__())
             if recorder is None:
-                recorder = enter(record=False)
+                recorder = make(record=False).__enter__()
             try:
                 self._recorder, self._problem = recorder, None
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
@@ -206,27 +210,179 @@ class RecordingSession:
             if status.stopped_because is not None:
                 self.refusal = self.refusal or status.stopped_because
             if time.monotonic() >= self._next_bag:
-                with self._beginning():
-                    recorder.start()
+                self._begun(recorder.start)
 
-    @contextmanager
-    def _beginning(self) -> Iterator[None]:
-        """A context that begins a bag; keeps why that is refused."""
+    def _begun(self, action: Callable[[], T]) -> T | None:
+        """What an action that begins a bag returns; None if it is refused, with `refusal`."""
         self._next_bag = time.monotonic() + RESUME_PERIOD
         try:
-            yield
-            self.refusal = None
+            begun = action()
         except RecordingError as error:
             self.refusal = str(error)
+            return None
+        self.refusal = None
+        return begun
+
+
+# Topics: joint_states, unless a driver publishes them, and energy for the bags.
+
+DEPTH = 50
+"""Messages that are not examined yet; a driver repeats itself."""
+STAMPS_KEPT = 1000
+"""Own messages, which their stamps distinguish from those of others."""
+JUDGED_AFTER = 2.0
+"""Time for which the messages of another publisher are awaited at the start [s]."""
+GONE_AFTER = 10.0
+"""Silence after which another publisher no longer counts [s]."""
+
+
+class JointStatesPublisher:
+    """Publishes joint_states at a rate [Hz], in any thread, unless another node does.
+
+    Only messages with joints of this arm count: a gripper's driver may use the same topic. The
+    topic is subscribed to only while another node publishes it.
+    """
+
+    def __init__(self, node: ManagedNode, joints: Sequence[str], rate: float) -> None:
+        self._node, self._joints, self._due = node, tuple(joints), Decimator(rate)
+        self._publisher = node.add_publisher(JointState, names.JOINT_STATES)
+        self._topic = node.resolve_topic_name(names.JOINT_STATES.name)
+        self._subscription: PolledSubscription | None = None
+        self._formats = JointStateFormats()
+        self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
+        self._began: float | None = None
+        self._other_seen: float | None = None
+        self._alone = False
+        """Whether this node should publish; False until the first check."""
+        node.on_discard(self._unsubscribe)
+
+    def publish(self, batch: Telemetry) -> None:
+        """Publish the samples that are due, if they are subscribed and no other node does."""
+        columns = batch.columns
+        if "actual_q" not in columns:
+            return
+        for row in (part.stop - 1 for part in self._due.parts(batch.time)[0]):
+            due = self._due.due(float(batch.time[row]))
+            if not (due and self._alone and has_subscribers(self._publisher)):
+                continue
+            now = self._node.get_clock().now
+            stamp = now().nanoseconds if batch.stamp is None else int(batch.stamp[row])
+            self._own.append(stamp)
+            names, q = ("actual_qd", "actual_current"), columns["actual_q"][row]
+            qd, current = (columns[name][row] if name in columns else None for name in names)
+            self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
+
+    def poll(self) -> str | None:
+        """Look at the topic; to be called about once a second, in the executor's thread.
+
+        Returns:
+            A line for the operator when another node begins to publish the joints, or has ended.
+        """
+        now, topic = time.monotonic(), self._topic
+        self._began = now if self._began is None else self._began
+        own = self._node.get_fully_qualified_name()
+        others = sorted(set(publishing_nodes(self._node, topic)) - {own})
+        if not others:
+            self._unsubscribe()
+        elif self._hears_joints():
+            already = self._other_seen is not None
+            self._alone, self._other_seen = False, now
+            if not already:
+                names = ", ".join(others)
+                return f"{topic} is left to {names}, which publishes the joints of this arm"
+        if self._other_seen is not None:
+            if now - self._other_seen < GONE_AFTER:
+                return None
+            self._alone, self._other_seen = True, None
+            return f"{topic} is published by this node again, since no other node does"
+        if not others or now - self._began > JUDGED_AFTER:
+            self._alone = True
+        return None
+
+    def _unsubscribe(self) -> None:
+        if self._subscription is not None:
+            self._subscription.destroy()
+            self._subscription = None
+
+    def _hears_joints(self) -> bool:
+        """Whether messages of another node name joints of this arm."""
+        if self._subscription is None:
+            self._subscription = PolledSubscription(self._node, JointState, self._topic, DEPTH)
+        for message in self._subscription.take(DEPTH)[0]:
+            with suppress(CdrError):
+                found, _ = self._formats.run([message], 0)
+                stamp, _ = found.template.decode(as_array([message]))
+                named = not set(self._joints).isdisjoint(found.names)
+                if named and int(stamp[0]) not in self._own:
+                    return True
+        return False
+
+
+RECORDED = (
+    (names.ENERGY, JointState, JOINT_STATE),
+    (names.ENERGY_SUMMARY, DiagnosticArray, DIAGNOSTIC_ARRAY),
+    (names.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
+    (names.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
+)
+"""Topics in bags; energy has the values of the Float64 topics in 1/23 of the messages."""
+ENERGY_DEPTH = 1000
+"""Messages of a topic that may wait."""
+MOST_AWAY_NS = 10_000_000_000
+"""Stamps further from the present are not of this arm's samples; the present counts instead."""
+
+
+class EnergyRecording:
+    """Messages of the estimator in the namespace of a node, for the bags.
+
+    The writing thread of the recorder takes them twice a second from where the middleware keeps
+    them: the thread that reads the samples never waits for them. `lost` counts where the middleware
+    numbers the messages.
+    """
+
+    def __init__(self, node: ManagedNode) -> None:
+        self.recorded = self.lost = 0
+        self._topics: dict[BagTopic, PolledSubscription] = {}
+        self._newest: dict[BagTopic, int] = {}
+        """Number of the newest message."""
+        for topic, message_type, kind in RECORDED:
+            subscription = node.add_polled_subscription(message_type, topic, ENERGY_DEPTH)
+            self._topics[BagTopic(subscription.topic, kind, topic.latched)] = subscription
+
+    def take(self) -> list[Messages]:
+        """Messages since the last call; for the writing thread of a recorder."""
+        now = HOST_CLOCK.stamp()
+        taken: list[Messages] = []
+        for topic, subscription in self._topics.items():
+            messages, numbers = subscription.take(ENERGY_DEPTH)
+            if numbers:  # count those that are missing; a new publisher starts at one
+                before = self._newest.get(topic)
+                if before is not None and numbers[0] > before and numbers == sorted(numbers):
+                    self.lost += numbers[-1] - before - len(numbers)
+                self._newest[topic] = numbers[-1]
+            messages = [each for each in messages if len(each) >= STAMP_OFFSET + STAMP.size]
+            self.recorded += len(messages)
+            for part in equal_runs([len(each) for each in messages]):
+                pairs = (STAMP.unpack_from(each, STAMP_OFFSET) for each in messages[part])
+                times = np.array([int(s) * 10**9 + int(ns) for s, ns in pairs])
+                stamps = np.where(np.abs(times - now) < MOST_AWAY_NS, times, now)
+                payload = np.frombuffer(b"".join(messages[part]), np.uint8)
+                taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
+        return taken
+
+    def part(self) -> Part:
+        """Status of the energy topics in bags."""
+        text = "recorded with the samples, if an estimator publishes"
+        if self.lost:
+            text = f"{self.lost} messages are lost"
+        values = {"messages": self.recorded, "lost": self.lost}
+        return WARN if self.lost else OK, text, values
 
 
 class LoggerNode(ManagedNode):
     """Connects in a thread while active, so that the controller may start later than the node.
 
-    Args:
-        source: makes the source of samples, for nodes that share one; None to connect by the
-            parameters.
-        options: further arguments of rclpy's node.
+    `source` makes the source of samples, for nodes that share one; None to connect by the
+    parameters.
     """
 
     parameters: LoggerParameters
@@ -244,9 +400,14 @@ class LoggerNode(ManagedNode):
         self._joint_states: JointStatesPublisher | None = None
         if given.publish_joint_states:
             self._joint_states = JointStatesPublisher(self, joints, given.publish_rate)
-        self.add_service(names.START_RECORDING, self._start_recording)
-        self.add_service(names.STOP_RECORDING, self._stop_recording)
-        self.add_service(names.SPLIT_RECORDING, self._split_recording)
+        self._add_command(names.START_RECORDING, lambda session: session.start_bag())
+        self._add_command(
+            names.STOP_RECORDING,
+            lambda session: session.stop_bag(),
+            "{0.bag}: {0.samples} samples, {0.lost} lost",
+        )
+        text = "recording continues in the next file"
+        self._add_command(names.SPLIT_RECORDING, lambda session: session.recorder.split(), text)
         self.add_service(names.MARK, lambda: self._mark("mark"))
         self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
         self._energy = EnergyRecording(self) if given.record_energy else None
@@ -291,7 +452,7 @@ class LoggerNode(ManagedNode):
         session = self._session
         session.stop()
         self._connection.end(session.link)
-        self._recording.end(session.status)
+        self._recording.update(session.status, last=True)
 
     def _make_source(self) -> TelemetrySource:
         if self._given_source is not None:
@@ -312,19 +473,17 @@ class LoggerNode(ManagedNode):
         if self._joint_states is not None:
             self._joint_states.publish(batch)
 
-    def _start_recording(self) -> str:
-        bag = self._active_session().start_bag()
-        self._write_lines()
-        return str(bag)
+    def _add_command(
+        self, service: names.Service, action: Callable[[RecordingSession], object], text: str = "{}"
+    ) -> None:
+        """A service that responds with the text of what an action returns."""
 
-    def _stop_recording(self) -> str:
-        ended = self._active_session().stop_bag()
-        self._write_lines()
-        return f"{ended.bag}: {ended.samples} samples, {ended.lost} lost"
+        def command() -> str:
+            found = action(self._active_session())
+            self._write_lines()
+            return text.format(found)
 
-    def _split_recording(self) -> str:
-        self._active_session().recorder.split()
-        return "recording continues in the next file"
+        self.add_service(service, command)
 
     def _mark(self, label: str) -> str:
         self._active_session().recorder.mark(label)

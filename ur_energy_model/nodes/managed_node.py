@@ -1,11 +1,26 @@
-"""Base class of the nodes: parameters, lifecycle with autostart, topics, services, diagnostics."""
+"""Base class of the nodes, with parameters and lifecycle, and the process that runs nodes.
+
+SIGINT never raises an exception in such a process: the handler of rclpy shuts ROS down and wakes
+the executor, and then calls ours, which only sets a flag. Repeated Ctrl-C does not interrupt the
+clean-up.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import rclpy
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import (
@@ -18,18 +33,24 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock as RosClock
 from rclpy.clock import ClockType
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.executors import (
+    ExternalShutdownException,
+    MultiThreadedExecutor,
+    SingleThreadedExecutor,
+)
 from rclpy.lifecycle import (
     LifecycleNode,
     LifecyclePublisher,
     LifecycleState,
     TransitionCallbackReturn,
 )
-from rclpy.logging import get_logger
+from rclpy.logging import get_logger, get_logging_directory
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from ur_energy_model.errors import UrEnergyError, printable
+from ur_energy_model import interrupts
+from ur_energy_model.errors import UrEnergyError, one_line, printable
 from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
 from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
@@ -69,27 +90,18 @@ def descriptor(entry: Option) -> ParameterDescriptor:
     return out
 
 
-# Error messages in the terms of a node: parameters instead of options of the command line.
-
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-_COMMAND = re.compile(r"(ur_energy \w+ |identify: )[^;,)']*")
-
-
 def explain(error: object, node: str) -> str:
     """Text of an error, with options of the command line replaced by parameters of a node.
 
     What follows the name of a command is left as it is, and so are options without a parameter.
     """
     names = {flag: entry.name for entry in NODES[node] for flag in entry.flags}
-
-    def named(match: re.Match[str]) -> str:
-        return names.get(match[0], match[0])
-
-    text, out, start = str(error), [], 0
-    for command in _COMMAND.finditer(text):
-        out += [_OPTION.sub(named, text[start : command.start()]), command[0]]
-        start = command.end()
-    return "".join([*out, _OPTION.sub(named, text[start:])])
+    parts = re.split(r"((?:ur_energy \w+ |identify: )[^;,)']*)", str(error))
+    parts[::2] = (
+        re.sub(r"(?<![\w-])--[a-z][a-z-]*", lambda flag: names.get(flag[0], flag[0]), part)
+        for part in parts[::2]
+    )
+    return "".join(parts)
 
 
 REPORT_PERIOD = 1.0
@@ -128,11 +140,6 @@ class ManagedNode(LifecycleNode):
             self.get_logger().error(f"{place}: {error!r}")
         )
 
-    @property
-    def full_name(self) -> str:
-        """Name of the node with its namespace, without the leading slash."""
-        return str(self.get_fully_qualified_name().lstrip("/"))
-
     def open(self) -> None:
         """Read the parameters; make topics, services and what the node works with."""
 
@@ -149,8 +156,10 @@ class ManagedNode(LifecycleNode):
         """Call this at clean-up, before what was given earlier."""
         self._discard.append(action)
 
+    # What a node works with; all of it is destroyed at clean-up.
+
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
-        """A publisher that is destroyed at clean-up; it publishes while the node is active."""
+        """A publisher, which publishes while the node is active."""
         qos = quality(1, latched=True) if topic.latched else quality()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
             message_type, topic.name, qos, qos_overriding_options=OVERRIDES
@@ -161,11 +170,10 @@ class ManagedNode(LifecycleNode):
     def add_service(
         self, service: Service, action: Callable[[], str], *, concurrent: bool = False
     ) -> None:
-        """A Trigger service that is destroyed at clean-up.
+        """A Trigger service that responds with what `action` returns.
 
-        `action` returns the message of the response; an error of this package that it raises
-        becomes success=False and its text. A `concurrent` one takes long and must not block the
-        other callbacks (needs `run_nodes` with several threads).
+        An error of this package becomes success=False and its text. A `concurrent` one takes long
+        and must not block the other callbacks (needs `run_nodes` with several threads).
         """
 
         def respond(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -182,7 +190,7 @@ class ManagedNode(LifecycleNode):
     def add_subscription(
         self, message_type: type, topic: Topic, callback: Callable[..., None], *, raw: bool = False
     ) -> None:
-        """A subscription that is destroyed at clean-up; raw ones get serialized messages."""
+        """A subscription; raw ones get serialized messages."""
         subscription = self.create_subscription(
             message_type, topic.name, callback, quality(), raw=raw, qos_overriding_options=OVERRIDES
         )
@@ -191,7 +199,7 @@ class ManagedNode(LifecycleNode):
     def add_polled_subscription(
         self, message_type: type, topic: Topic, depth: int
     ) -> PolledSubscription:
-        """A subscription whose messages a thread takes; it is destroyed at clean-up."""
+        """A subscription whose messages a thread takes."""
         subscription = PolledSubscription(self, message_type, topic.name, depth)
         self.on_discard(subscription.destroy)
         return subscription
@@ -210,28 +218,15 @@ class ManagedNode(LifecycleNode):
     def publish_parts(
         self, parts: Mapping[str, Part], hardware: str = "", stamp: Time | None = None
     ) -> None:
-        """Publish the parts of the node, by name, on /diagnostics if anybody listens.
+        """Publish the parts of the node, by name, on /diagnostics if it is subscribed.
 
         The stamp is None for the present time.
         """
         if has_subscribers(self._diagnostics):
             stamp = self.get_clock().now().to_msg() if stamp is None else stamp
-            named = ((f"{self.full_name}: {name}", part) for name, part in parts.items())
-            self._diagnostics.publish(
-                diagnostic_array(stamp, (status(*each, hardware) for each in named))
-            )
-
-    def begin(self) -> bool:
-        """Configure and activate if `autostart` is true; False if a transition failed."""
-        return begin([self])
-
-    def end(self) -> None:
-        """Stop and release, from any state."""
-        if self.active:
-            self.active = False
-            self.stop()
-        self._opened = False
-        self._discard_all()
+            node = self.get_fully_qualified_name().lstrip("/")
+            statuses = (status(f"{node}: {name}", part, hardware) for name, part in parts.items())
+            self._diagnostics.publish(diagnostic_array(stamp, statuses))
 
     def log(self, level: Level, text: str) -> None:
         """Write a line at once: terminal, log file and /rosout."""
@@ -256,6 +251,16 @@ class ManagedNode(LifecycleNode):
             self.log(ERROR, reason)
         if self.outcome is not None and not self.outcome.done():
             self.outcome.set_result(code)
+
+    # The lifecycle.
+
+    def end(self) -> None:
+        """Stop and release, from any state."""
+        if self.active:
+            self.active = False
+            self.stop()
+        self._opened = False
+        self._discard_all()
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: unconfigured to inactive."""
@@ -318,6 +323,8 @@ class ManagedNode(LifecycleNode):
         while self._discard:
             self._discard.pop()()
 
+    # Parameters.
+
     def _declared(self, entry: Option) -> Any:
         """Declare a parameter; returns its first value, as the field of the table has it."""
         try:
@@ -368,3 +375,139 @@ def begin(nodes: Iterable[ManagedNode]) -> bool:
     return all(node.trigger_configure() == success for node in own) and all(
         node.trigger_activate() == success for node in own
     )
+
+
+# The process: from its start to a clean shutdown.
+
+EXIT_CODE = 1
+END_TIMEOUT = 30.0
+"""Longest time that a process with an unexpected error takes to end [s]."""
+SHUTDOWN_TIMEOUT = 5.0
+"""Longest wait for running callbacks [s]."""
+
+
+def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
+    """Run the nodes that `make` makes, in one process, until SIGINT or SIGTERM.
+
+    The process ignores SIGINT afterwards. `threads` run the callbacks.
+
+    Returns:
+        Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
+    """
+    interrupted = threading.Event()
+    # Before rclpy's handler, which calls this one.
+    signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
+    # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
+    warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
+    try:
+        rclpy.init()
+    except RuntimeError as error:  # arguments that ROS cannot parse
+        get_logger(Path(sys.argv[0]).name).error(one_line(f"ROS cannot be started: {error}"))
+        return EXIT_CODE
+    outcome = Future()
+    errors = UnexpectedErrors(outcome)
+    outside, threading.excepthook = threading.excepthook, errors.of_thread
+    try:
+        if interrupted.is_set():  # before rclpy had its handler
+            return 0
+        code = _run(make, threads, outcome, errors)
+        return EXIT_CODE if errors.logged else code
+    finally:
+        threading.excepthook = outside
+        errors.over.set()
+        rclpy.try_shutdown()
+        interrupts.ignore()
+
+
+class UnexpectedErrors:
+    """Takes the exceptions that nothing in this package expects, from any thread.
+
+    The first one is logged as one line and ends the process; all tracebacks go into a file. After
+    a signal has shut ROS down, only those of the clean-up are logged: what else fails then fails
+    because of the shutdown. `over` is set once the process is about to end by itself.
+    """
+
+    def __init__(self, outcome: Future) -> None:
+        self._outcome, self._lock = outcome, threading.Lock()
+        self.logged, self.over = False, threading.Event()
+
+    def report(self, error: BaseException, place: str) -> None:
+        """Log the error if it is the first, keep its traceback, and end the process.
+
+        `place` is where it was raised, such as "thread 'telemetry reader'".
+        """
+
+        def force() -> None:
+            if not self.over.wait(END_TIMEOUT):
+                os._exit(EXIT_CODE)
+
+        if rclpy.ok() and self.log(error, place, "; the process ends"):
+            threading.Thread(target=force, name="forced end", daemon=True).start()
+            if not self._outcome.done():
+                self._outcome.set_result(EXIT_CODE)
+
+    def of_thread(self, arguments: threading.ExceptHookArgs) -> None:
+        """Report the exception that ended a thread (threading.excepthook)."""
+        error, thread = arguments.exc_value, arguments.thread
+        if error is not None and not isinstance(error, SystemExit):
+            self.report(error, f"thread {'unknown' if thread is None else thread.name!r}")
+
+    def log(self, error: BaseException, place: str, consequence: str = "") -> bool:
+        """Log the error if it is the first, and keep its traceback; returns whether it was."""
+        program, details = Path(sys.argv[0]).stem or "node", ""
+        text = "".join(traceback.format_exception(error))
+        logger = get_logger(program)
+        logger.debug(text)
+        with suppress(OSError, RuntimeError):
+            path = Path(get_logging_directory()) / f"{program}_{os.getpid()}_errors.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8", errors="replace") as out:
+                out.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {place}\n{text}\n")
+            details = f"; details in {path}"
+        with self._lock:
+            first, self.logged = not self.logged, True
+        if first:
+            words = printable(" ".join(f"{type(error).__name__}: {error}".split())[:500])
+            logger.fatal(f"unexpected error in {place}: {words}{consequence}{details}")
+        return first
+
+
+def _run(
+    make: Callable[[], Sequence[ManagedNode]],
+    threads: int,
+    outcome: Future,
+    errors: UnexpectedErrors,
+) -> int:
+    nodes: Sequence[ManagedNode] = ()
+    place = "the start"
+    executor = SingleThreadedExecutor() if threads == 1 else MultiThreadedExecutor(threads)
+    try:
+        nodes = make()
+        for node in nodes:
+            node.outcome, node.on_unexpected = outcome, errors.report
+            executor.add_node(node)
+        if not begin(nodes):
+            return EXIT_CODE if rclpy.ok() else 0
+        place = "a callback"
+        executor.spin_until_future_complete(outcome)
+        if outcome.done():
+            return int(outcome.result())
+    except ExternalShutdownException:
+        pass
+    except UrEnergyError as error:  # of a parameter: "estimator: robot_ip must be ..."
+        name, _, text = str(error).partition(": ")
+        get_logger(name).error(text)
+        return EXIT_CODE
+    except Exception as error:
+        if rclpy.ok():  # otherwise a signal has shut ROS down during a callback
+            errors.report(error, place)
+            return EXIT_CODE
+    finally:
+        executor.shutdown(timeout_sec=SHUTDOWN_TIMEOUT)
+        for node in nodes:
+            try:
+                node.end()
+                node.destroy_node()
+            except Exception as error:  # noqa: PERF203  the clean-up continues
+                errors.log(error, f"the end of {node.get_name()}")
+    return 0

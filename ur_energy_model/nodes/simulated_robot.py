@@ -8,8 +8,7 @@ from typing import Any
 
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.nodes.lines import INFO
-from ur_energy_model.nodes.managed_node import ManagedNode
-from ur_energy_model.nodes.node_process import run_nodes
+from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import SimulatedRobotParameters
 from ur_energy_model.nodes.ros import OK
 from ur_energy_model.simulation.simulated_controller import Simulation

@@ -1,25 +1,17 @@
-"""Sources of samples of the estimator node, by its parameters."""
+"""The joint_states topic of a driver as a source of samples."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 
-from ur_energy_model.energy.live import LIVE_FIELDS
-from ur_energy_model.identification.recording import FIELDS as LEARNED_FIELDS
 from ur_energy_model.nodes.lines import PERIOD, WARN, OperatorLines
-from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
-from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.joint_states import JointStateStream
-from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
+from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
-
-# JointStatesSource: the joint_states topic of a driver as a TelemetrySource.
 
 DEPTH = 2000
 """Messages that may wait: four seconds of a driver with 500 Hz."""
@@ -28,13 +20,9 @@ LOOK_PERIOD = 1.0
 
 
 class JointStatesSource:
-    """Samples from JointState messages, taken from the middleware in batches.
+    """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
-    Args:
-        subscription: to the topic.
-        stream: decodes the messages.
-        batch_seconds: time between two batches.
-        lines: for the operator, about messages that were refused while others are used.
+    `lines` are about messages that were refused while others are used.
     """
 
     def __init__(
@@ -147,7 +135,7 @@ class JointStatesSource:
         messages, numbers = self._subscription.take(DEPTH)
         self._taken = now = time.monotonic()
         if now - self._looked >= LOOK_PERIOD or (messages and not self._publishers):
-            self._look()
+            self._looked, self._publishers = now, tuple(self._subscription.publishers())
         if not messages:
             return
         self._messages += len(messages)
@@ -160,63 +148,14 @@ class JointStatesSource:
                 self._reconnects += 1
             self._last_sample = now
             self._ready.extend(batches)
-            self._report_refused(now)
-
-    def _look(self) -> None:
-        """Look up who publishes the topic."""
-        self._looked = time.monotonic()
-        self._publishers = tuple(self._subscription.publishers())
-
-    def _report_refused(self, now: float) -> None:
-        refused = self._stream.refused
-        count = refused.total() - self._reported
-        if not count or now - self._reported_at < PERIOD:
-            return
-        self._reported_at, self._reported = now, refused.total()
-        self._look()
-        ((reason, _),) = refused.most_common(1)
-        names = ", ".join(sorted(set(self._publishers)))
-        self._lines.log(
-            WARN,
-            f"{count} messages on {self._subscription.topic} (from {names}) were refused: most of "
-            f"those refused so far {reason}",
-        )
-
-
-def connection(
-    parameters: EstimatorParameters, robot_ip: str, robot: str | None, fields: Sequence[str]
-) -> RtdeSource:
-    """An RTDE connection whose batches cover one publish period."""
-    seconds = parameters.batch_seconds
-    return RtdeSource(robot_ip, robot=robot, fields=fields, batch_seconds=seconds)
-
-
-def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
-    """RTDE fields that the estimator requests from a controller."""
-    learned = () if parameters.learn == "off" else LEARNED_FIELDS
-    return tuple(dict.fromkeys((*LIVE_FIELDS, *learned)))
-
-
-def source_of(parameters: EstimatorParameters, robot: str | None) -> TelemetrySource:
-    """The bag or the controller of the parameters; `robot` is the expected one, None for any."""
-    if parameters.bag is not None and parameters.source == "bag":
-        seconds = parameters.batch_seconds
-        return BagSource(parameters.bag, real_time=True, batch_seconds=seconds)
-    return connection(parameters, parameters.robot_ip, robot, fields_of(parameters))
-
-
-def joint_states_source(
-    parameters: EstimatorParameters,
-    subscription: PolledSubscription,
-    joints: Sequence[str],
-    lines: OperatorLines,
-) -> JointStatesSource:
-    """The joint_states topic of a driver; `joints` have the names of the arm's, prefix included."""
-    amperes = parameters.effort_unit == "ampere"
-    stream = JointStateStream(
-        joints,
-        "actual_current" if amperes else "actual_current_as_torque",
-        require_effort=parameters.method == "current",
-        source="joint_states",
-    )
-    return JointStatesSource(subscription, stream, parameters.batch_seconds, lines)
+            refused = self._stream.refused
+            count = refused.total() - self._reported
+            if count and now - self._reported_at >= PERIOD:
+                self._reported_at, self._reported = now, refused.total()
+                ((reason, _),) = refused.most_common(1)
+                names = ", ".join(sorted(set(self._subscription.publishers())))
+                self._lines.log(
+                    WARN,
+                    f"{count} messages on {self._subscription.topic} (from {names}) were refused: "
+                    f"most of those refused so far {reason}",
+                )

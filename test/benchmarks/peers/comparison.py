@@ -53,22 +53,17 @@ def command(*arguments: str | Path) -> dict[str, Any]:
 
 @dataclass
 class Results:
-    """Everything that was found.
+    """Everything that was found."""
 
-    Attributes:
-        currents, energies: by pair and method.
-        supply_covered: whether our interval holds the energy at the supply, by pair.
-        coverage: of our 95 % intervals, by quantity and group.
-        seconds: of every fit, by method.
-        refused: fits that did not come about, a line each.
-    """
-
+    # By pair and method.
     currents: dict[tuple[Pair, str], CurrentError] = field(default_factory=dict)
     energies: dict[tuple[Pair, str], EnergyError] = field(default_factory=dict)
+    # Whether our interval holds the energy at the supply.
     supply_covered: dict[Pair, bool] = field(default_factory=dict)
+    # Of our 95 % intervals, by quantity and group.
     coverage: dict[tuple[str, str], Coverage] = field(default_factory=lambda: defaultdict(Coverage))
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    refused: list[str] = field(default_factory=list)
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of fits
+    refused: list[str] = field(default_factory=list)  # fits that did not come about
 
 
 def compare(bags: list[Bag], folder: Path) -> Results:
@@ -168,12 +163,8 @@ def friction_at(
 ) -> tuple[Array, Array]:
     """No-load friction, mean of both directions, and its standard deviation, motor side [n], N m.
 
-    Args:
-        model: of n joints.
-        speed: joint side, rad/s.
-        temperature: of the joints [n], degC.
-        same_session: whether it is asked for the session that was fitted; another one's friction
-            is less well known by what friction varies between sessions.
+    At a speed of the joints [rad/s] and their temperatures [n], degC. That of another session than
+    the fitted one is less certain by what friction varies between sessions.
     """
     ratio = np.array([joint.gear_ratio for joint in model.joints])
     bank = FrictionBank([joint.friction for joint in model.joints], ratio)

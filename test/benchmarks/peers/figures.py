@@ -67,15 +67,10 @@ class EnergyError(NamedTuple):
 
     @classmethod
     def of(cls, time: Array, modelled: Array, measured: Array, still: Mask) -> EnergyError:
-        """From powers at the supply [samples], W.
+        """From powers at the supply [samples], W, at times [s]; at `still` samples no joint moves.
 
         Energy above standstill is that above the mean power of the samples at rest, the model's
         own and the measured one: an error of standby is not in it.
-
-        Args:
-            time: [samples], s.
-            modelled, measured: [samples], W.
-            still: samples at which no joint moves [samples].
         """
         energies = np.array([energy(time, power) for power in (modelled, measured)])
         at_rest = np.full(2, np.nan)
@@ -102,12 +97,9 @@ class Coverage:
     squares: float = 0.0
 
     def add(self, error: ArrayLike, std: ArrayLike, *, as_one: bool = False) -> None:
-        """Count intervals; those without a finite error or deviation do not count.
+        """Count intervals of errors (stated minus true) and stated standard deviations.
 
-        Args:
-            error: stated values minus truths, any shape.
-            std: stated standard deviations, same shape.
-            as_one: all of them together count as one interval, as samples of one signal do.
+        Those that are not finite do not count. All of a signal's samples are `as_one` interval.
         """
         off, spread = np.broadcast_arrays(np.asarray(error, float), np.asarray(std, float))
         known = np.isfinite(off) & np.isfinite(spread)

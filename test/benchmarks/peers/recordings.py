@@ -70,18 +70,11 @@ HALVED = ("ur3e_moves_payload_1.07kg_25hz_36s",)
 
 @dataclass(frozen=True)
 class Truth:
-    """Of a simulated session.
+    """Of a simulated session; no-load friction is at FRICTION_SPEED, mean of both directions."""
 
-    Attributes:
-        torque_constant: motor side [n], N m/A.
-        friction: no-load friction at FRICTION_SPEED and the session's temperatures, mean of both
-            directions, motor side [n], N m.
-        temperature: mean of the recording [n], degC.
-    """
-
-    torque_constant: Array
-    friction: Array
-    temperature: Array
+    torque_constant: Array  # motor side [n], N m/A
+    friction: Array  # motor side [n], N m
+    temperature: Array  # mean of the recording [n], degC
 
 
 @dataclass(frozen=True)
@@ -201,15 +194,10 @@ def _simulate(robot: str, seed: int, session: int, folder: Path) -> Bag:
 
 @dataclass(frozen=True)
 class Part:
-    """An uninterrupted stretch with one payload.
+    """An uninterrupted stretch with one payload."""
 
-    Attributes:
-        motion: through the wide filter.
-        loaded, bare: dynamics with the payload set in the controller, and without.
-    """
-
-    motion: FilteredMotion
-    loaded: ArmDynamics
+    motion: FilteredMotion  # through the wide filter
+    loaded: ArmDynamics  # with the payload set in the controller
     bare: ArmDynamics
 
     @property
@@ -225,12 +213,7 @@ class Part:
 
 
 class Recorded:
-    """One bag, read once; mounting and payload are estimated from its target_moment.
-
-    Args:
-        bag: rosbag2 directory.
-        robot: of the arm, n joints.
-    """
+    """One bag, read once; mounting and payload are estimated from its target_moment."""
 
     def __init__(self, bag: Path, robot: RobotDescription) -> None:
         self.bag, self.robot = bag, robot

@@ -1,7 +1,7 @@
-"""The launch files: their arguments, and checks of these before anything is started.
+"""The launch files: their arguments, what they start, and checks before anything is started.
 
-Neither launch nor ROS is imported here, so that tools and tests read the same table as the files
-in launch/. An argument of a parameter has its name, default, help and choices from its table.
+Only `description` imports launch, so that tools, tests and the demo read the same tables as the
+files in launch/. An argument of a parameter has its name, default, help and choices from its table.
 """
 
 from __future__ import annotations
@@ -9,18 +9,25 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import yaml
 from ament_index_python.packages import get_package_prefix
 
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.files import config_file, open_regular, user_path
+from ur_energy_model.files import PACKAGE, config_file, open_regular, user_path
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.urdf_export import urdf
 from ur_energy_model.nodes.parameters import NODES, parameter
 from ur_energy_model.options import Value
+
+if TYPE_CHECKING:
+    from launch import LaunchContext, LaunchDescription
+    from launch.events.process import ProcessExited
 
 SWITCH = ("true", "false")
 
@@ -135,8 +142,82 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
 """Arguments of launch/<name>.launch.py, in the order in which --show-args has them."""
 
 
+# What the launch files start.
+
 Arguments: TypeAlias = Mapping[str, str]
 """Text of all arguments of a launch file, by name."""
+
+
+class Started(NamedTuple):
+    """A process that a launch file starts; of another package, the program is called as that."""
+
+    executable: str
+    parameters: tuple[Any, ...] = ()  # files and values; later ones win
+    nodes: tuple[str, ...] = ()  # of this package in it; a single one gives it its name
+    arguments: tuple[str, ...] = ()
+
+
+def energy(arguments: Arguments, *, driver: bool = False) -> Iterator[Started | str]:
+    """Estimator and logger, a robot model and rviz; a driver beside them publishes joint_states."""
+    check_packages(arguments, {"rviz": ("rviz2",)} if driver else VIEWERS)
+    if not driver:
+        check_address(arguments)
+    without = () if arguments["robot_ip"] else ("robot_ip",)
+    both: dict[str, Value] = {}
+    if arguments.get("use_sim_time") == "true":
+        both["use_sim_time"] = True
+    estimator = both | changed_parameters("estimator", arguments, without=without)
+    logger = both | ({"publish_joint_states": False} if driver else {})
+    logger |= changed_parameters("logger", arguments, without=without)
+    rtde = arguments["source"] == "rtde"
+    alone = "logger:=false" if arguments["logger"] == "false" else ""
+    if not (rtde or driver):
+        alone = f"source:={arguments['source']}"
+    if alone:
+        yield from ignored_arguments(arguments, alone)
+        yield _node("estimator", arguments, estimator)
+    elif rtde if driver else arguments["composed"] == "true":
+        # The process gets no name, which would rename both nodes, and no default files, since the
+        # defaults are built in.
+        files = (*_params_file(arguments), {**estimator, **logger})
+        yield Started("cell_node", files, ("estimator", "logger"))
+    else:
+        yield _node("estimator", arguments, estimator)
+        yield _node("logger", arguments, logger)
+    if arguments.get("robot_description") == "true":
+        yield _robot_state_publisher(described_robot(arguments), arguments["tf_prefix"])
+    yield from _rviz(arguments)
+
+
+def demo(arguments: Arguments) -> Iterator[Started]:
+    """A simulated arm, logger and estimator; the estimator finds out which arm it is."""
+    check_packages(arguments, {"rviz": ("rviz2", "robot_state_publisher")})
+    address: dict[str, Value] = {"robot_ip": arguments["host"]}
+    logger = address | {"record": arguments["record"] == "true"}
+    logger |= changed_parameters("logger", arguments, without=["record"])
+    estimator = address | changed_parameters("estimator", arguments, without=["robot_model"])
+    robot = changed_parameters("simulated_robot", arguments)
+    yield _node("simulated_robot", arguments, robot)
+    yield _node("logger", arguments, logger)
+    yield _node("estimator", arguments, estimator)
+    if arguments["rviz"] == "true":
+        yield _robot_state_publisher(arguments["robot_model"])
+    yield from _rviz(arguments)
+
+
+def identify(arguments: Arguments) -> Iterator[Started]:
+    """One identification."""
+    parameters = {"identify_on_start": True} | changed_parameters("identification", arguments)
+    yield _node("identification", arguments, parameters)
+
+
+STARTED: dict[str, Callable[[Arguments], Iterator[Started | str]]] = {
+    "energy": energy,
+    "ur_driver": partial(energy, driver=True),
+    "demo": demo,
+    "identify": identify,
+}
+"""What each launch file starts, and lines that it writes."""
 
 
 def changed_parameters(
@@ -153,6 +234,92 @@ def changed_parameters(
         if entry.name in arguments and entry.name not in without
     ]
     return {entry.name: value for entry, value in values if value != entry.parameter}
+
+
+def _node(node: str, arguments: Arguments, parameters: Mapping[str, Value]) -> Started:
+    files = (str(default_parameter_file(node)), *_params_file(arguments))
+    return Started(EXECUTABLES[node], (*files, dict(parameters)), (node,))
+
+
+def _params_file(arguments: Arguments) -> list[str]:
+    path = arguments["params_file"]
+    parameters_of(arguments)  # nodes would fail one by one, with the words of a parser
+    return [str(user_path(path))] if path else []
+
+
+def _robot_state_publisher(robot: str, prefix: str = "") -> Started:
+    """robot_state_publisher with a simple model of a robot."""
+    described = {"robot_description": urdf(load_robot(robot), prefix=prefix)}
+    return Started("robot_state_publisher", (described,))
+
+
+def _rviz(arguments: Arguments) -> Iterator[Started]:
+    """Rviz with the markers and the robot model, if it is asked for."""
+    if arguments["rviz"] == "true":
+        yield Started("rviz2", arguments=("-d", str(config_file("rviz", "energy.rviz"))))
+
+
+def description(file: str) -> LaunchDescription:
+    """What launch/<file>.launch.py describes: its arguments, and what it starts with them."""
+    from launch import LaunchDescription
+    from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction
+    from launch_ros.actions import Node
+
+    table = LAUNCH_FILES[file]
+
+    def action(started: Started | str, arguments: Arguments) -> Any:
+        if isinstance(started, str):
+            return LogInfo(msg=started)
+        named: dict[str, Any] = {"package": started.executable, "name": started.executable}
+        if started.nodes:
+            named = _options(started.nodes, arguments)
+        for key in ("parameters", "arguments"):
+            if values := getattr(started, key):
+                named[key] = list(values)
+        space = arguments["namespace"]
+        return Node(executable=started.executable, namespace=space, output="screen", **named)
+
+    def start(context: LaunchContext) -> list[Any]:
+        check_names(file, sys.argv)
+        given = context.launch_configurations
+        arguments = {argument.name: given[argument.name] for argument in table}
+        return [action(each, arguments) for each in STARTED[file](arguments)]
+
+    declared = [
+        DeclareLaunchArgument(
+            argument.name,
+            default_value=argument.default,
+            description=argument.help,
+            choices=list(argument.choices) or None,
+        )
+        for argument in table
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def _options(nodes: Sequence[str], arguments: Arguments) -> dict[str, Any]:
+    """Options of launch_ros for a process with these nodes of this package."""
+    level = arguments["log_level"]
+    respawn, delay = arguments.get("respawn") == "true", arguments.get("respawn_delay", "0")
+    try:
+        seconds = float(delay)
+    except ValueError as error:
+        raise ValueError(f"respawn_delay:={delay} is not a number") from error
+
+    def remember_failure(event: ProcessExited, context: LaunchContext) -> None:
+        """Launch returns 1 at its end if the process has failed; other nodes go on until then."""
+        if event.returncode:
+            text = f"{event.process_name} ended with exit code {event.returncode}"
+            context.asyncio_loop.call_exception_handler({"message": text})
+
+    return {
+        "package": PACKAGE,
+        "name": nodes[0] if len(nodes) == 1 else None,
+        "ros_arguments": [word for name in nodes for word in ("--log-level", f"{name}:={level}")],
+        "respawn": respawn,
+        "respawn_delay": seconds,
+        "on_exit": None if respawn else remember_failure,
+    }
 
 
 # Checks of launch arguments before anything is started.
