@@ -111,21 +111,19 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
     if not path.is_dir():
         problem = "is neither a folder nor a regular file" if path.exists() else "no such bag"
         raise RecordingError(path, problem, "check the path")
-    metadata = None
-    if (path / FILE_NAME).exists():
-        metadata = read_metadata(path)
-        files = [path / entry.name for entry in metadata.files]
-    else:
+    if not (path / FILE_NAME).exists():
         files = sorted(path.glob("*.mcap"), key=file_number)
         if not files:
             problem = f"is not a bag: it has neither {FILE_NAME} nor .mcap files"
             remedy = "name the directory that ur_energy record or import made"
             raise RecordingError(path, problem, remedy)
+        return in_order_of_time(files), None
+    metadata = read_metadata(path)
+    files = [path / entry.name for entry in metadata.files]
     for file in files:
         if not file.is_file():
             raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
-    mcap = metadata is None or metadata.storage == "mcap"
-    return in_order_of_time(files) if mcap else files, metadata
+    return in_order_of_time(files) if metadata.storage == "mcap" else files, metadata
 
 
 def in_order_of_time(files: list[Path]) -> list[Path]:
