@@ -38,8 +38,10 @@ from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
-from ur_energy_model.report.figures import save_figures
+from ur_energy_model.report.analysis import analyse
+from ur_energy_model.report.figures import save_chart
 from ur_energy_model.report.page import render
+from ur_energy_model.report.recording_charts import recording_charts
 from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
@@ -169,8 +171,8 @@ def evaluate_run(
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
     energy, metrics = estimate_energy(model, bag), evaluate(model, bag)
-    joints = [{"electrical_energy": float(value)} for value in truth.electrical]
-    figures = save_figures(model, bag, folder / "figures", {"joints": joints})
+    charts = recording_charts(analyse(model, bag), true_energy=np.asarray(truth.electrical))
+    figures = [path for chart in charts for path in save_chart(chart, folder / "figures")]
     content = {
         "estimate": energy.as_json(),
         "truth": {

@@ -6,7 +6,7 @@ objects with an Agg canvas; without pyplot no display is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -21,12 +21,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.chart import BarChart, BoxChart, Chart, Line, LineChart, Panel, decimate
-from ur_energy_model.report.palette import THEMES, Theme, ThemeName
-from ur_energy_model.report.recording_charts import recording_charts
+from ur_energy_model.report.palette import THEMES
 
+THEME = THEMES["light"]
 _DPI = 160
 WIDTH = 10.0  # width of a figure [inch]
 BESIDE_TITLE = 3
@@ -38,37 +36,11 @@ FEW = 3
 BUCKETS = 1200  # buckets of samples per curve: more than a figure has pixels
 
 
-def save_figures(
-    model: EnergyModel,
-    bag: str | Path,
-    folder: str | Path,
-    truth: Mapping[str, Any] | None = None,
-    *,
-    formats: Sequence[str] = ("png",),
-    theme: ThemeName = "light",
-) -> list[Path]:
-    """Draw all figures that the data of a recording allow, see `save_chart`; returns the files.
-
-    `truth` is the content of a simulation's --truth file; it adds the true energies.
-
-    Raises:
-        UrEnergyError: invalid input, with source and remedy.
-    """
-    energies = None
-    if truth is not None and "joints" in truth:
-        energies = np.array([float(joint["electrical_energy"]) for joint in truth["joints"]])
-    charts = recording_charts(analyse(model, bag), true_energy=energies)
-    return [
-        path for chart in charts for path in save_chart(chart, folder, formats=formats, theme=theme)
-    ]
-
-
 def save_chart(
     chart: Chart,
     folder: str | Path,
     *,
     formats: Iterable[str] = ("png",),
-    theme: ThemeName = "light",
     name: str | None = None,
     dpi: int = _DPI,
 ) -> list[Path]:
@@ -78,59 +50,58 @@ def save_chart(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    figure = draw_chart(chart, theme=theme)
+    figure = draw_chart(chart)
     paths = [folder / f"{name or chart.key}.{kind}" for kind in formats]
-    with rc_context(_style(THEMES[theme])):
+    with rc_context(_STYLE):
         for path in paths:
             undated: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
             figure.savefig(path, dpi=dpi, metadata=undated)  # equal data give equal files
     return paths
 
 
-def draw_chart(chart: Chart, *, theme: ThemeName = "light") -> Figure:
+def draw_chart(chart: Chart) -> Figure:
     """A matplotlib figure of a chart of lines, bars or boxes."""
-    painters: dict[type[Any], Callable[[Any, Theme], Figure]] = {
+    painters: dict[type[Any], Callable[[Any], Figure]] = {
         LineChart: line_figure,
         BoxChart: box_figure,
         BarChart: bar_figure,
     }
-    with rc_context(_style(THEMES[theme])):
-        return painters[type(chart)](chart, THEMES[theme])
+    with rc_context(_STYLE):
+        return painters[type(chart)](chart)
 
 
 # The layout of a figure: style, title, caption, legend and axes.
 
 
-def _style(theme: Theme) -> Any:
-    """Matplotlib settings of a theme; text is not parsed as mathematics."""
-    return {
-        "font.family": "DejaVu Sans",
-        "font.size": 8.5,
-        "text.parse_math": False,
-        "text.color": theme.ink,
-        "figure.facecolor": theme.ground,
-        "axes.facecolor": theme.ground,
-        "axes.edgecolor": theme.grid,
-        "axes.labelcolor": theme.muted,
-        "axes.titlesize": 9,
-        "axes.titlelocation": "left",
-        "axes.titleweight": "bold",
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.xmargin": 0.0,
-        "grid.color": theme.grid,
-        "grid.linewidth": 0.6,
-        "xtick.color": theme.muted,
-        "ytick.color": theme.muted,
-        "xtick.major.size": 0,
-        "ytick.major.size": 0,
-        "lines.linewidth": 1.1,
-        "lines.solid_capstyle": "round",
-        "svg.fonttype": "none",
-        "svg.hashsalt": "ur_energy_model",
-    }
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "text.parse_math": False,
+    "text.color": THEME.ink,
+    "figure.facecolor": THEME.ground,
+    "axes.facecolor": THEME.ground,
+    "axes.edgecolor": THEME.grid,
+    "axes.labelcolor": THEME.muted,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.xmargin": 0.0,
+    "grid.color": THEME.grid,
+    "grid.linewidth": 0.6,
+    "xtick.color": THEME.muted,
+    "ytick.color": THEME.muted,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "lines.linewidth": 1.1,
+    "lines.solid_capstyle": "round",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ur_energy_model",
+}
+"""Matplotlib settings; text is not parsed as mathematics."""
 
 
 def _sheet(
@@ -179,12 +150,12 @@ def _categories(axes: Axes, names: Sequence[str], y_label: str) -> None:
 # One painter for each kind of chart.
 
 
-def box_figure(chart: BoxChart, theme: Theme) -> Figure:
+def box_figure(chart: BoxChart) -> Figure:
     """Box plots by joint."""
     count = len(chart.series)
     shades = [0.85, *[0.35] * (count - 1)]
     handles = [
-        Patch(facecolor=theme.ink, alpha=shade, label=name)
+        Patch(facecolor=THEME.ink, alpha=shade, label=name)
         for shade, name in zip(shades, chart.series, strict=True)
         if count > 1
     ]
@@ -192,77 +163,77 @@ def box_figure(chart: BoxChart, theme: Theme) -> Figure:
     width = 0.7 / count
     for s, boxes in enumerate(chart.boxes):
         for j, (minimum, low, first, median, third, high, maximum) in enumerate(boxes):
-            x, colour = j + (s - (count - 1) / 2) * width, theme.joint(j)
+            x, colour = j + (s - (count - 1) / 2) * width, THEME.joint(j)
             look: dict[str, Any] = {"color": colour, "alpha": shades[s], "edgecolor": colour}
             middle = [x - width * 0.4, x + width * 0.4]
             axes.plot([x, x], [low, high], color=colour, linewidth=1.1)
             axes.bar(x, third - first, width * 0.8, bottom=first, **look)
-            axes.plot(middle, [median] * 2, color=theme.ground, lw=1.6)
+            axes.plot(middle, [median] * 2, color=THEME.ground, lw=1.6)
             axes.plot([x, x], [minimum, maximum], ".", color=colour, markersize=3)
-    axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+    axes.axhline(0, color=THEME.muted, linewidth=0.7, zorder=1)
     _categories(axes, chart.categories, chart.y_label)
     return figure
 
 
-def bar_figure(chart: BarChart, theme: Theme) -> Figure:
+def bar_figure(chart: BarChart) -> Figure:
     """Bars by category, side by side; values at the first ones."""
 
     def look(role: str, colours: Any) -> dict[str, Any]:
         return {
             "aside": {"color": colours, "alpha": 0.4},
-            "truth": {"color": "none", "edgecolor": theme.ink, "linewidth": 1.1},
-            "measured": {"color": theme.muted},
+            "truth": {"color": "none", "edgecolor": THEME.ink, "linewidth": 1.1},
+            "measured": {"color": THEME.muted},
             "model": {"color": colours},
         }[role]
 
     count = len(chart.bars)
     handles = []
     for bars in chart.bars if count > 1 else ():
-        style = look(bars.role, theme.ink)
+        style = look(bars.role, THEME.ink)
         handles.append(Patch(label=bars.label, facecolor=style.pop("color"), **style))
     figure, (axes, *_) = _sheet(chart, 1, 1, 3.0, handles)
     width, places = 0.76 / count, np.arange(len(chart.categories), dtype=float)
-    colours = [theme.joint(joint) for joint in (chart.joints or [None] * len(places))]
+    colours = [THEME.joint(joint) for joint in (chart.joints or [None] * len(places))]
     for s, bars in enumerate(chart.bars):
         x = places + (s - (count - 1) / 2) * width
         axes.bar(x, bars.values, width * 0.92, **look(bars.role, colours))
         if bars.half_width is not None:
-            marks: dict[str, Any] = {"ecolor": theme.ink, "elinewidth": 1.0, "capsize": 2.5}
+            marks: dict[str, Any] = {"ecolor": THEME.ink, "elinewidth": 1.0, "capsize": 2.5}
             axes.errorbar(x, bars.values, yerr=bars.half_width, fmt="none", **marks)
         for place, value in zip(x, bars.values, strict=True) if s == 0 else ():
             if np.isfinite(value):
                 text = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
                 at: dict[str, Any] = {"xytext": (0, 6), "textcoords": "offset points"}
-                at |= {"ha": "center", "fontsize": 8, "color": theme.ink}
+                at |= {"ha": "center", "fontsize": 8, "color": THEME.ink}
                 axes.annotate(text, (place, max(value, 0.0)), **at)
-    axes.axhline(0, color=theme.muted, linewidth=0.7)
+    axes.axhline(0, color=THEME.muted, linewidth=0.7)
     axes.margins(y=0.12)
     _categories(axes, chart.categories, chart.y_label)
     return figure
 
 
-def line_figure(chart: LineChart, theme: Theme) -> Figure:
+def line_figure(chart: LineChart) -> Figure:
     """Small multiples of curves."""
     count = len(chart.panels)
     columns = min(chart.columns, count)
     height = 3.2 if chart.equal else {1: 2.1, 2: 2.2}.get(columns, 1.85)
-    handles = _handles(chart.panels, theme)
+    handles = _handles(chart.panels)
     shared = {"sharex": not chart.equal, "sharey": chart.common_y}
     figure, places = _sheet(chart, -(-count // columns), columns, height, handles, **shared)
     for axes in places[count:]:
         axes.set_axis_off()
     for index, (panel, axes) in enumerate(zip(chart.panels, places, strict=False)):
         for line in panel.lines:
-            _curve(axes, line, theme, exact=chart.equal)
+            _curve(axes, line, exact=chart.equal)
         if panel.title:
-            axes.set_title(panel.title, color=theme.ink)
+            axes.set_title(panel.title, color=THEME.ink)
         if panel.note:
-            small: dict[str, Any] = {"fontsize": 8, "fontweight": "normal", "color": theme.muted}
+            small: dict[str, Any] = {"fontsize": 8, "fontweight": "normal", "color": THEME.muted}
             axes.set_title(panel.note, loc="right", **small)
         axes.yaxis.set_major_locator(MaxNLocator(5))
         low, high = axes.get_ylim()
         if low < 0 < high:
-            axes.axhline(0, color=theme.muted, linewidth=0.7, zorder=1)
+            axes.axhline(0, color=THEME.muted, linewidth=0.7, zorder=1)
         axes.set_ylabel(panel.y_label or (chart.y_label if index % columns == 0 else ""))
         if chart.equal:
             axes.set_aspect("equal", adjustable="datalim")
@@ -272,8 +243,8 @@ def line_figure(chart: LineChart, theme: Theme) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, line: Line, theme: Theme, *, exact: bool) -> None:
-    colour, options = _stroke(line, theme)
+def _curve(axes: Axes, line: Line, *, exact: bool) -> None:
+    colour, options = _stroke(line)
     if line.points:
         few = len(line.x) <= FEW
         alpha = 0.45 if line.role == "measured" and not few else 0.9
@@ -297,18 +268,18 @@ def _fill_alpha(line: Line) -> float:
     return 0.3 if line.role == "aside" else 0.85
 
 
-def _stroke(line: Line, theme: Theme) -> tuple[str, dict[str, Any]]:
+def _stroke(line: Line) -> tuple[str, dict[str, Any]]:
     """Colour, and the options of a curve."""
     strokes: dict[str, tuple[str, dict[str, Any]]] = {
-        "measured": (theme.data, {"linewidth": 1.7, "alpha": 0.55}),
-        "truth": (theme.ink, {"linewidth": 0.7}),
-        "aside": (theme.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}),
-        "model": (theme.joint(line.joint), {}),
+        "measured": (THEME.data, {"linewidth": 1.7, "alpha": 0.55}),
+        "truth": (THEME.ink, {"linewidth": 0.7}),
+        "aside": (THEME.muted, {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}),
+        "model": (THEME.joint(line.joint), {}),
     }
     return strokes[line.role]
 
 
-def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
+def _handles(panels: Sequence[Panel]) -> list[Any]:
     """Legend of all panels: labels in order of appearance, in ink where their colours differ."""
     lines: dict[str, list[Line]] = {}
     for panel in panels:
@@ -316,9 +287,9 @@ def _handles(panels: Sequence[Panel], theme: Theme) -> list[Any]:
             lines.setdefault(line.label, []).append(line)
     handles: list[Any] = []
     for label, (line, *others) in lines.items():
-        colour, look = _stroke(line, theme)
-        if any(_stroke(other, theme)[0] != colour for other in others):
-            colour = theme.ink
+        colour, look = _stroke(line)
+        if any(_stroke(other)[0] != colour for other in others):
+            colour = THEME.ink
         if line.base is not None:
             handles.append(Patch(facecolor=colour, alpha=_fill_alpha(line), label=label))
             continue
