@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
+from test.layouts.viewers import STORE
 from ur_energy_model.telemetry.bag.mcap_format import MAGIC, PREFIX, Op, pack
-from ur_energy_model.telemetry.bag.mcap_reader import McapReader
-from ur_energy_model.telemetry.bag.messages import DYNAMIC_JOINT_STATE, TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.writer import BagWriter
 
 
@@ -50,28 +50,23 @@ def write_file(path: Path, *records: bytes) -> Path:
     return path
 
 
-def in_sqlite(path: Path, telemetry) -> Path:
-    write_bag(path, telemetry)
-    with closing(sqlite3.connect(path / "bag_0.db3")) as file, file:
-        file.execute(
-            "CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, "
-            "serialization_format TEXT)"
-        )
-        file.execute(
-            "CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, "
-            "data BLOB)"
-        )
-        topic = (1, TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name, "cdr")
-        file.execute("INSERT INTO topics VALUES (?, ?, ?, ?)", topic)
-        for block in McapReader(path / f"{path.name}_0.mcap").blocks(TELEMETRY_TOPIC):
-            rows = [
-                (int(at), row.tobytes()) for at, row in zip(block.time, block.payload, strict=True)
-            ]
-            file.executemany(
-                "INSERT INTO messages(topic_id, timestamp, data) VALUES (1, ?, ?)", rows
+def in_sqlite(path: Path, source: Path) -> Path:
+    """A copy of a bag by another library, without what this package notes about a recording."""
+    sqlite = StoragePlugin.SQLITE3
+    with Reader(source) as reader, Writer(path, version=8, storage_plugin=sqlite) as out:
+        copies = {
+            each.topic: out.add_connection(
+                each.topic, each.msgtype, typestore=STORE, offered_qos_profiles=[offered_qos(each)]
             )
-    metadata = (path / "metadata.yaml").read_text()
-    metadata = metadata.replace("storage_identifier: mcap", "storage_identifier: sqlite3")
-    (path / "metadata.yaml").write_text(metadata.replace(f"{path.name}_0.mcap", "bag_0.db3"))
-    (path / f"{path.name}_0.mcap").unlink()
+            for each in reader.connections
+        }
+        for connection, time, raw in reader.messages():
+            out.write(copies[connection.topic], time, raw)
     return path
+
+
+def change_rows(bag: Path, *statements: str) -> None:
+    """Execute statements in the storage file of a bag in sqlite."""
+    with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
+        for statement in statements:
+            file.execute(statement)

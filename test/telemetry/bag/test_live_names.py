@@ -12,7 +12,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 
 from test.energy.known_arm import ROBOT, known_model, motion
 from test.layouts.viewers import STORE, messages_of_bag
-from test.telemetry.bag.bag_files import offered_qos, write_bag
+from test.telemetry.bag.bag_files import in_sqlite, write_bag
 from test.telemetry.conftest import EPOCH, assert_same_samples
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import RecordingError
@@ -66,22 +66,10 @@ def damaged(path: Path, telemetry: Telemetry) -> None:
 
 
 def rewritten(path: Path, telemetry: Telemetry) -> None:
-    """Another library copied the messages, without what this package notes about a recording."""
+    """A copy by another library, without what this package notes about a recording."""
     first = path.with_name("first")
     write(first, telemetry)
-    sqlite = StoragePlugin.SQLITE3
-    with Reader(first) as reader, Writer(path, version=8, storage_plugin=sqlite) as out:
-        copies = {
-            each.topic: out.add_connection(
-                each.topic,
-                each.msgtype,
-                typestore=STORE,
-                offered_qos_profiles=[offered_qos(each)],
-            )
-            for each in reader.connections
-        }
-        for connection, time, raw in reader.messages():
-            out.write(copies[connection.topic], time, raw)
+    in_sqlite(path, first)
 
 
 WAYS = {"damaged": damaged, "sqlite 8": rewritten}

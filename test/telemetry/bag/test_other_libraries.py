@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
-from numpy.typing import NDArray
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys import get_types_from_msg
 
+from test.layouts.viewers import STORE
 from test.telemetry.bag.bag_files import write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.messages import (
@@ -25,21 +23,6 @@ from ur_energy_model.telemetry.bag.messages import (
 )
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.fields import FIELDS, column_names
-from ur_energy_model.telemetry.samples import Telemetry
-
-STORE: Any = get_typestore(Stores.ROS2_JAZZY)
-for _name, _definition in {
-    "control_msgs/msg/InterfaceValue": "string[] interface_names\nfloat64[] values\n",
-    "control_msgs/msg/DynamicJointState": "std_msgs/Header header\nstring[] joint_names\n"
-    "control_msgs/InterfaceValue[] interface_values\n",
-}.items():
-    STORE.register(get_types_from_msg(_definition, _name))
-SMALL = ("actual_q", "payload")
-
-
-def stamps_of(telemetry: Telemetry) -> NDArray[np.int64]:
-    assert telemetry.stamp is not None
-    return telemetry.stamp
 
 
 @pytest.mark.parametrize("kind", [DYNAMIC_JOINT_STATE, JOINT_STATE, LOG, FLOAT64, DIAGNOSTIC_ARRAY])
@@ -57,7 +40,7 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
         assert counts == {TELEMETRY_TOPIC: 1000, **others}
         wanted = [each for each in reader.connections if each.topic == TELEMETRY_TOPIC]
         for i, (connection, stamp, raw) in enumerate(reader.messages(wanted)):
-            assert stamp == stamps_of(telemetry)[i]
+            assert stamp == telemetry.stamp[i]
             if i % 97:
                 continue
             message = STORE.deserialize_cdr(raw, connection.msgtype)
@@ -87,12 +70,13 @@ def test_rosbags_and_mcap_read_every_value(tmp_path, telemetry):
 def test_bags_of_another_writer_are_read(tmp_path):
     """Their messages have other orders of fields, and a field that is not in the table."""
     telemetry = make_telemetry(30, fields=("actual_q", "payload_cog", "payload"))
+    assert telemetry.stamp is not None
     types, kind = STORE.types, DYNAMIC_JOINT_STATE.name
     value = types["control_msgs/msg/InterfaceValue"]
     fields = ["payload", "payload_cog_2", "payload_cog_1", "payload_cog_0", "humidity", "timestamp"]
     with Writer(tmp_path / "foreign", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
         connection = writer.add_connection(TELEMETRY_TOPIC, kind, typestore=STORE)
-        for i, stamp in enumerate(stamps_of(telemetry).tolist()):
+        for i, stamp in enumerate(telemetry.stamp.tolist()):
             time = types["builtin_interfaces/msg/Time"](stamp // 10**9, stamp % 10**9)
             header = types["std_msgs/msg/Header"](time, "x" * (i % 3 * 4))
             cog = telemetry["payload_cog"][i]

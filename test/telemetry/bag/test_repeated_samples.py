@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 from mcap.reader import make_reader
 from mcap.writer import Writer
 
-from test.telemetry.bag.bag_files import in_sqlite, write_bag
+from test.telemetry.bag.bag_files import change_rows, in_sqlite, write_bag
 from test.telemetry.conftest import assert_same_samples, make_telemetry
 from ur_energy_model.telemetry.bag.files import FileSplit
 from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
@@ -128,13 +126,14 @@ def test_gaps_of_recordings_that_overlap_stay_at_their_samples(tmp_path, telemet
     assert [(g.index, g.cause) for g in read.gaps] == [(g.index, g.cause) for g in telemetry.gaps]
 
 
-def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry):
-    bag = in_sqlite(tmp_path / "bag", telemetry)
-    with closing(sqlite3.connect(bag / "bag_0.db3")) as file, file:
-        file.execute(
-            "INSERT INTO messages(topic_id, timestamp, data) SELECT topic_id, timestamp + 1, data "
-            "FROM messages WHERE rowid BETWEEN 300 AND 700"
-        )
+def test_rows_of_sqlite_bags_count_once(tmp_path, telemetry, intact):
+    bag = in_sqlite(tmp_path / "bag", intact)
+    change_rows(
+        bag,
+        "INSERT INTO messages(topic_id, timestamp, data) SELECT topic_id, timestamp + 1, data "
+        "FROM messages WHERE topic_id = (SELECT id FROM topics WHERE name LIKE '%telemetry') "
+        "ORDER BY timestamp LIMIT 401",
+    )
     read = read_bag(bag)
     assert_same_samples(read, telemetry)
     assert read.repeated == 401
