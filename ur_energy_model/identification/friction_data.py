@@ -16,6 +16,7 @@ from ur_energy_model.model.friction import (
     LAWS,
     LOAD,
     LOAD_ASYMMETRY,
+    REFERENCE_TEMPERATURE,
     FrictionBank,
     FrictionLaw,
     OperatingPoint,
@@ -187,6 +188,8 @@ LOAD_ASYMMETRY_SPREAD = 0.01
 a few percent less efficiency for strain-wave gears driven by the load."""
 _LOAD_SPREAD = 0.2
 _NEGLIGIBLE = 1e-6
+_WARM = REFERENCE_TEMPERATURE + 10.0
+"""Temperature at which terms of friction laws have their usual size [degC]."""
 _COULOMB_SHARE = 0.04
 _VISCOUS_SHARE = 0.028
 _FORM = 0.02
@@ -222,6 +225,11 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
         "viscous_temperature": (0.0, 0.05 * viscous),
         "power_temperature": (0.0, 0.05 * viscous * ratio),
     }
+    # A term without an entry is as wide as Coulomb friction: at half of what the joint can do.
+    middle = OperatingPoint(*0.5 * np.array([[robot.max_velocity[j]], [rated]]), ratio, _WARM)
+    usual = {name: default for name, (_, default, _) in law.shape.items()}
+    for name, size in zip(law.parameters, np.abs(law.regressor(middle, usual)[0]), strict=True):
+        table.setdefault(name, (0.0, coulomb / max(size, _NEGLIGIBLE)))
     if not (known and np.isfinite(rated)):
         table = dict.fromkeys(table, (0.0, np.inf))
     table[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
