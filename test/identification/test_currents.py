@@ -17,7 +17,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import LAWS
+from ur_energy_model.model.friction import LAWS, FrictionLaw, Term
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -53,6 +53,16 @@ def test_auto_finds_the_law_that_made_the_data(law: str) -> None:
     for name, value in values.items():
         assert loaded.friction.parameters[name] == pytest.approx(value, rel=0.1)
     assert loaded.comparison[law] < 1.01 * min(loaded.comparison.values())
+
+
+def test_a_law_with_a_term_of_its_own_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    arctan = Term("N m", lambda point, shape: np.arctan(point.speed / shape["smoothing"]))
+    terms = {"viscous": LAWS["coulomb_viscous"].terms["viscous"], "arctan": arctan}
+    monkeypatch.setitem(LAWS, "own", FrictionLaw("own", "", terms))
+    values = {"viscous": 4e-4, "arctan": 0.03}
+    arm = ExactArm(law=LAWS["own"], parameters=values)
+    loaded = fitted(arm, arm.record(60.0), friction="own")[1]
+    assert loaded.friction.parameters == pytest.approx(values, rel=0.05)
 
 
 def test_intervals_cover_the_truth_under_correlated_noise() -> None:

@@ -226,7 +226,8 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
         "power_temperature": (0.0, 0.05 * viscous * ratio),
     }
     # A term without an entry is as wide as Coulomb friction: at half of what the joint can do.
-    middle = OperatingPoint(*0.5 * np.array([[robot.max_velocity[j]], [rated]]), ratio, _WARM)
+    speed, load = 0.5 * robot.max_velocity[[j]], 0.5 * robot.max_torque[[j]]
+    middle = OperatingPoint(speed, load, ratio, _WARM)
     usual = {name: default for name, (_, default, _) in law.shape.items()}
     for name, size in zip(law.parameters, np.abs(law.regressor(middle, usual)[0]), strict=True):
         table.setdefault(name, (0.0, coulomb / max(size, _NEGLIGIBLE)))
