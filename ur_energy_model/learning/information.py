@@ -227,8 +227,11 @@ class SetupEstimate:
         """Start another session."""
         if not self._rows[-1].samples:
             return
-        self._rows = [*(rows.shortened() for rows in self._rows), TorqueRows()]
-        self._used = 0
+        for rows in self._rows:  # fewer of sessions that are over
+            if "target_q" in rows.columns:
+                step = max(1, -(-rows.samples // _KEPT))
+                rows.columns = {name: part[::step] for name, part in rows.columns.items()}
+        self._rows, self._used = [*self._rows, TorqueRows()], 0
         if len(self._rows) > _MOST_SETUP_SESSIONS:
             self._first += 1
             del self._rows[0]
@@ -354,12 +357,6 @@ class TorqueRows:
             even = np.floor(self.columns["time"] * rate + 0.5) % self.stride == 0
             self.columns = {name: part[even] for name, part in self.columns.items()}
         self.columns = {name: part[:_MOST] for name, part in self.columns.items()}
-
-    def shortened(self) -> TorqueRows:
-        """A part of the samples, for a session that is over."""
-        step = max(1, -(-self.samples // _KEPT)) if "target_q" in self.columns else 1
-        columns = {name: part[::step] for name, part in self.columns.items()}
-        return replace(self, columns=columns)
 
     def telemetry(self, source: str) -> Telemetry:
         """The samples kept; `source` names them."""

@@ -129,11 +129,9 @@ class Learner:
             try:
                 self._restore(decoded(state))
             except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
-                raise InputError(
-                    "the state of learning",
-                    f"cannot be used ({error})",
-                    "move it away to learn from the start",
-                ) from error
+                remedy = "move it away to learn from the start"
+                problem = f"cannot be used ({error})"
+                raise InputError("the state of learning", problem, remedy) from error
 
     @property
     def learned_minutes(self) -> float:
@@ -386,12 +384,9 @@ def learn(
                 check_width(bag, batch, REQUIRED, learner.robot.dof)
                 found, known = batch.info.serial, learner.serial
                 if None not in (found, known) and found != known:
-                    raise WrongRobotError(
-                        bag,
-                        f"was recorded on the arm {found}, the recordings before on {known}",
-                        "learn a model of each arm from its own recordings",
-                        field="serial",
-                    )
+                    problem = f"was recorded on the arm {found}, the recordings before on {known}"
+                    remedy = "learn a model of each arm from its own recordings"
+                    raise WrongRobotError(bag, problem, remedy, field="serial")
             samples += len(batch)
             learner.update(batch)
             attempts += learner.attempts()

@@ -8,7 +8,7 @@ beyond the speeds it was fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,7 +163,28 @@ def needs(
     """
     work = reference_work(model) if work is None else work
     found = [_of_joint(j, model, coverage, work) for j in range(model.dof)]
-    found += [*_of_standby(model, coverage, work), *_of_temperature(model, coverage, work)]
+    if coverage.still_seconds < SHOWN_SECONDS:
+        share = work.percent(model.session.standby_std * work.seconds)
+        what, lacks = "standstill", f"the arm has not stood still for {SHOWN_SECONDS:g} s"
+        if coverage.bus_seconds < SHOWN_SECONDS:
+            what, lacks = "bus_power", "bus power was not measured"
+        words = f"{lacks}: standby power leaves {share:.1f} % of the energy open"
+        found.append(Need(None, what, None, share, words))
+    # Joints seen at one temperature only, with a friction law that has no effect of the others.
+    low, high = coverage.temperature.T
+    unknown = []
+    for j, joint in enumerate(model.joints):
+        law, span = joint.friction.law, joint.friction.temperature_range or (0.0, 0.0)
+        modelled = law.uses_temperature and span[1] - span[0] >= _WARM_RANGE
+        if high[j] - low[j] < _WARM_RANGE and not modelled:
+            unknown.append(j)
+    if unknown:
+        friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
+        share = work.percent(_SLOPE * _COLD * friction)
+        degrees = float(np.mean(low[unknown] + high[unknown])) / 2
+        words = f"the arm has worked at about {degrees:.0f} degC only: a start {_COLD:g} degrees "
+        words += f"colder leaves {share:.1f} % of the energy open"
+        found.append(Need(None, "temperature", None, share, words))
     large = [need for need in found if need.energy_share_percent >= LEAST_SHARE]
     large.sort(key=lambda need: -need.energy_share_percent)
     return tuple(large[:MOST])
@@ -207,34 +228,3 @@ def _of_joint(j: int, model: EnergyModel, coverage: Coverage, work: ReferenceWor
     words = f"{joint.name} {lacks} leaves {share:.1f} % of the energy open"
     what = "speed" if speeds is not None else "load" if even else "acceleration"
     return Need(j, what, speeds, share, words)
-
-
-def _of_standby(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
-    if coverage.still_seconds >= SHOWN_SECONDS:
-        return
-    share = work.percent(model.session.standby_std * work.seconds)
-    what, lacks = "standstill", f"the arm has not stood still for {SHOWN_SECONDS:g} s"
-    if coverage.bus_seconds < SHOWN_SECONDS:
-        what, lacks = "bus_power", "bus power was not measured"
-    words = f"{lacks}: standby power leaves {share:.1f} % of the energy open"
-    yield Need(None, what, None, share, words)
-
-
-def _of_temperature(model: EnergyModel, coverage: Coverage, work: ReferenceWork) -> Iterator[Need]:
-    """Joints seen at one temperature only, with a friction law that has no effect of the others."""
-    low, high = coverage.temperature.T
-    unknown = []
-    for j, joint in enumerate(model.joints):
-        law, span = joint.friction.law, joint.friction.temperature_range or (0.0, 0.0)
-        modelled = law.uses_temperature and span[1] - span[0] >= _WARM_RANGE
-        if high[j] - low[j] < _WARM_RANGE and not modelled:
-            unknown.append(j)
-    if not unknown:
-        return
-    friction = float(np.abs(work.cost * work.friction)[:, unknown].sum())
-    share = work.percent(_SLOPE * _COLD * friction)
-    words = (
-        f"the arm has worked at about {float(np.mean(low[unknown] + high[unknown])) / 2:.0f} degC "
-        f"only: a start {_COLD:g} degrees colder leaves {share:.1f} % of the energy open"
-    )
-    yield Need(None, "temperature", None, share, words)

@@ -193,9 +193,8 @@ def save_learned(model: EnergyModel, path: str | Path) -> None:
         if path.is_file():
             _keep(path)
     except OSError as error:
-        raise ModelFileError(
-            path, f"its copy cannot be written ({error.strerror})", "choose another place"
-        ) from error
+        problem = f"its copy cannot be written ({error.strerror})"
+        raise ModelFileError(path, problem, "choose another place") from error
     save_model(model, path, header=HEADER)
 
 

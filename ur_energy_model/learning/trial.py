@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import sem
 from scipy.stats import t as student
 
 from ur_energy_model.energy.calculator import EnergyCalculator
@@ -74,18 +75,14 @@ def better_or_worse(before: Array, after: Array) -> int:
     count = len(difference)
     if count < LEAST_CELLS:
         return 0
-    error, groups = _standard_error(difference), count // 5
+    error, groups = float(sem(difference)), count // 5
     if groups >= LEAST_CELLS:
         means = difference[: 5 * groups].reshape(groups, 5).mean(axis=1)
-        error, count = max(error, _standard_error(means)), groups
+        error, count = max(error, float(sem(means))), groups
     gain = float(difference.mean())
     limit = float(student.ppf(CERTAINTY, count - 1)) * error
     certain = abs(gain) > max(limit, LEAST_GAIN * float(before.mean()))
     return int(np.sign(gain)) if certain else 0
-
-
-def _standard_error(values: Array) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 CELL = 1.0
@@ -166,9 +163,8 @@ class ModelRecord:
 
     @property
     def supply_interval(self) -> float:
-        """Half width of the 95 % interval of the energy at the supply, relative."""
-        if self._channels is None or self._sums[0] <= 0.0:
-            return float("nan")
+        """Half width of the 95 % interval of the energy at the supply, relative; with bus power."""
+        assert self._channels is not None
         std = self._calculator().channels.deviations(self._channels)[1]
         return float(CONFIDENCE * std / self._sums[0])
 

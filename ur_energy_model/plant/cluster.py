@@ -176,11 +176,9 @@ class DaskBags:
         except (CancelledError, OSError):
             raise self._lost from None
         except ModuleNotFoundError as error:
-            raise ClusterError(
-                self._address,
-                f"its workers lack the Python package {error.name!r}",
-                "install ur_energy_model, of the version of this machine, where the workers run",
-            ) from None
+            problem = f"its workers lack the Python package {error.name!r}"
+            remedy = "install ur_energy_model, of the version of this machine, where they run"
+            raise ClusterError(self._address, problem, remedy) from None
 
 
 # Dask clusters: worker processes of this machine, or one that runs already.
@@ -266,9 +264,8 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
     except ValueError:
         scheme = ""
     if scheme not in _SCHEMES:
-        raise ClusterError(
-            address, "is not the address of a scheduler", "give one such as tcp://10.0.0.5:8786"
-        )
+        remedy = "give one such as tcp://10.0.0.5:8786"
+        raise ClusterError(address, "is not the address of a scheduler", remedy)
     if scheme == "tls" and not Security().get_connection_args("client").get("ssl_context"):
         remedy = "name them in Dask's configuration (distributed.comm.tls)"
         raise ClusterError(address, "needs certificates", remedy)
@@ -277,11 +274,8 @@ def running_cluster(address: str) -> Iterator[DaskBags]:
         try:
             client = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError, RuntimeError, TypeError) as error:
-            raise ClusterError(
-                address,
-                f"no scheduler answers ({error})",
-                "start one with: dask scheduler --no-dashboard, and give its address",
-            ) from None
+            remedy = "start one with: dask scheduler --no-dashboard, and give its address"
+            raise ClusterError(address, f"no scheduler answers ({error})", remedy) from None
         opened.callback(_close, client)
         yield DaskBags(client, address)
 

@@ -441,9 +441,8 @@ def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
         InputError: there is no such folder.
     """
     if not folder.is_dir():
-        raise InputError(
-            folder, "is not a folder with models", "make one with `ur_energy identify --per-arm`"
-        )
+        remedy = "make one with `ur_energy identify --per-arm`"
+        raise InputError(folder, "is not a folder with models", remedy)
 
     def read(path: Path) -> FleetArm:
         return fleet_arm(path.stem, load_model(path))
@@ -465,6 +464,5 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            folder, f"cannot be made ({error.strerror})", "name a folder for the models"
-        ) from error
+        problem, remedy = f"cannot be made ({error.strerror})", "name a folder for the models"
+        raise InputError(folder, problem, remedy) from error

@@ -108,7 +108,7 @@ class HistoryStore:
         self.address = self._files.address
         self.notes: list[str] = []
         self._logs: dict[str, tuple[DeltaTable, tuple[int, int] | None]] = {}
-        """Tables of a folder, each with the stamp of its last commit."""
+        """Tables that were read, each with the stamp of its last commit."""
         self._ranges: dict[str, list[tuple[int, int]]] = {}
         self._models: set[str] = set()
 
@@ -315,23 +315,20 @@ class HistoryStore:
 
     def _open(self, table: str) -> DeltaTable | None:
         """The table as its log is now; None if there is none, or a link in its place."""
-        folder = self._files.folder
-        log = Path() if folder is None else folder / table / "_delta_log"
-        if folder is not None:
-            if not log.is_dir() or log.is_symlink() or log.parent.is_symlink():
-                return None
-            # A log grows with every bag: only what is new is read, unless the store is another one.
-            known, stamp = self._logs.pop(table, (None, None))
+        log = None if self._files.folder is None else self._files.folder / table / "_delta_log"
+        if log is not None and (not log.is_dir() or log.is_symlink() or log.parent.is_symlink()):
+            return None
+        # A log grows with every bag: only what is new is read, unless the store is another one.
+        known, stamp = self._logs.pop(table, (None, None))
+        with suppress(DeltaError):  # commits since then may be in a checkpoint alone
             if known is not None and stamp is not None and stamp == _stamp(log, known):
-                with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-                    if (log / f"{known.version() + 1:020}.json").exists():
-                        known.update_incremental()
-                    self._logs[table] = known, _stamp(log, known)
-                    return known
+                if log is None or (log / f"{known.version() + 1:020}.json").exists():
+                    known.update_incremental()
+                self._logs[table] = known, _stamp(log, known)
+                return known
         with suppress(TableNotFoundError):
             found = DeltaTable(f"{self.address}/{table}", storage_options=self._files.options)
-            if folder is not None:
-                self._logs[table] = found, _stamp(log, found)
+            self._logs[table] = found, _stamp(log, found)
             return found
         return None
 
@@ -509,11 +506,8 @@ class HistoryStore:
             # A killed process has made tables of the others, and not removed their files.
             not_taken = [each for each in old if not _has(seconds, Path(each.name).stem)]
             if seconds is None and not not_taken:
-                raise StoreError(
-                    self.address,
-                    "is no history store, or holds nothing yet",
-                    "add recordings with ur_energy history add",
-                )
+                remedy = "add recordings with ur_energy history add"
+                raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
             done = _complete(seconds, logged)
             files = [*done, *(file for each in not_taken for file in each.files)]
             wrong, foreign = self._compared(files, logged, old)
@@ -596,15 +590,14 @@ class HistoryStore:
                 raise
             problem = error.strerror if isinstance(error, OSError) else None
             problem = problem or " ".join(re.sub("\x1b\\[\\d*m", "", str(error)).split())
-            raise StoreError(
-                self.address,
-                f"cannot be {what} ({problem})",
-                "check the place and its free space, then repeat the command",
-            ) from error
+            remedy = "check the place and its free space, then repeat the command"
+            raise StoreError(self.address, f"cannot be {what} ({problem})", remedy) from error
 
 
-def _stamp(log: Path, table: DeltaTable) -> tuple[int, int] | None:
-    """Stamp of the last commit of a table, which differs in another store in its place."""
+def _stamp(log: Path | None, table: DeltaTable) -> tuple[int, int] | None:
+    """Stamp of the last commit in a folder, which differs in another store in its place."""
+    if log is None:
+        return 0, 0
     with suppress(FileNotFoundError):
         status = (log / f"{table.version():020}.json").stat()
         return status.st_ino, status.st_mtime_ns
