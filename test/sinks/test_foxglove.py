@@ -30,11 +30,11 @@ from ur_energy_model.energy.energy_bag import CYCLE
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.sinks import foxglove_messages as module
+from ur_energy_model.sinks import foxglove as module
 from ur_energy_model.sinks import sink as sinks
-from ur_energy_model.sinks.foxglove import FoxgloveDelivery
-from ur_energy_model.sinks.foxglove_messages import (
+from ur_energy_model.sinks.foxglove import (
     ArmScene,
+    FoxgloveDelivery,
     McapDelivery,
     ReadingMessages,
     foxglove_type,

@@ -25,10 +25,16 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import mqtt as mqtt_sink
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import MqttCredentials
-from ur_energy_model.sinks.mqtt import Connection, broker_of
+from ur_energy_model.sinks.mqtt import (
+    Connection,
+    EdgeNode,
+    Message,
+    ReadingStore,
+    broker_of,
+    json_messages,
+)
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import NOT_OPEN, Sink
-from ur_energy_model.sinks.sparkplug import EdgeNode, Message, ReadingStore, json_messages
 
 NAME = "energy/total/energy"
 NOW = START // 1_000_000 + 5_000

@@ -1,4 +1,4 @@
-"""A WebSocket server for Foxglove and programs with its protocol."""
+"""Foxglove: what it gets of each reading, by a WebSocket server and in MCAP files alike."""
 
 from __future__ import annotations
 
@@ -11,17 +11,224 @@ import threading
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+from xml.etree import ElementTree as Xml
 
 import foxglove
+import numpy as np
+from foxglove import messages as fox
 from foxglove.websocket import ChannelView, Client, ServerListener, WebSocketServer
+from scipy.spatial.transform import Rotation
 
-from ur_energy_model.energy.energy_bag import CYCLE
-from ur_energy_model.sinks.foxglove_messages import ReadingMessages
+from ur_energy_model import topics_and_services as topics
+from ur_energy_model.energy.energy_bag import CYCLE, SUMMARY_RATE, EnergyMessages, bag_topic
+from ur_energy_model.energy.topics import color, diameter, joint_interfaces, level_of
+from ur_energy_model.errors import InputError
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.urdf_export import link_names, urdf
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
-from ur_energy_model.telemetry.bag.messages import BagTopic, Messages
+from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
+from ur_energy_model.telemetry.bag.messages import (
+    DIAGNOSTIC_ARRAY,
+    DYNAMIC_JOINT_STATE,
+    ERROR,
+    OK,
+    STRING,
+    WARN,
+    BagTopic,
+    Messages,
+    MessageType,
+    Status,
+    dynamic_joint_state_template,
+    encode_diagnostics,
+    encode_text,
+)
+from ur_energy_model.telemetry.bag.writer import ExtraMessages
+from ur_energy_model.telemetry.source import Decimator, LinkStatus
+from ur_energy_model.typing import Array
+
+BASE_IN_ROOT = np.diag([-1.0, -1.0, 1.0, 1.0])
+"""Pose of `base` in `base_link`, as the URDF has it [4, 4]."""
+SHOWN = fox.Duration(2)
+"""The arm vanishes this long after the last reading, as the markers of rviz do."""
+SHELL = 1.1  # radius of the coloured links relative to those of the URDF, which they cover
+TEXT_HEIGHT, TEXT_ABOVE = 0.12, 0.25
+"""Size of the total power, and its height above the highest joint [m]."""
+GREY = fox.Color(r=0.5, g=0.5, b=0.5, a=0.9)
+WHITE = fox.Color(r=1.0, g=1.0, b=1.0, a=1.0)
+
+
+def foxglove_type(message: type[fox.SceneUpdate] | type[fox.FrameTransforms]) -> MessageType:
+    """Message type of a Foxglove schema."""
+    schema = message.get_schema()
+    return MessageType(schema.name, schema.data, "", schema.encoding, "protobuf")
+
+
+class ArmScene:
+    """The moving arm for 3D panels: links coloured by power, and their frames.
+
+    The names of the joints, n, have their prefix, and so has what `urdf` describes.
+    """
+
+    def __init__(self, robot: RobotDescription, joints: tuple[str, ...]) -> None:
+        self._joints, self._dynamics = joints, ArmDynamics(robot)
+        prefix = joints[0].removesuffix(robot.joint_names[0])
+        self.urdf = urdf(robot, prefix=prefix)
+        names = ("base_link", "base", *link_names(robot), "tool0")
+        self._frames = tuple(prefix + name for name in names)
+        root = Xml.fromstring(self.urdf.partition("\n")[2])
+        self._shells: dict[str, list[tuple[fox.Pose, fox.Vector3]]] = {}
+        """Pose and size of the shells around the cylinders of each link, along their z axes."""
+        for link in root.iter("link"):
+            shells = self._shells[link.attrib["name"]] = []
+            for visual in link.iter("visual"):
+                origin, shape = visual.find("origin"), visual.find("geometry/cylinder")
+                assert origin is not None  # our own URDF has cylinders only
+                assert shape is not None
+                place, turn = (
+                    np.array(origin.attrib[key].split(), float) for key in ("xyz", "rpy")
+                )
+                width = 2.0 * SHELL * float(shape.attrib["radius"])
+                size = fox.Vector3(x=width, y=width, z=float(shape.attrib["length"]))
+                at, orientation = _placed(place, Rotation.from_euler("xyz", turn))
+                shells.append((fox.Pose(position=at, orientation=orientation), size))
+
+    def messages(self, stamp: int, q: Array, power: Array, total: float) -> tuple[bytes, bytes]:
+        """The encoded FrameTransforms of all links, and the SceneUpdate.
+
+        Joint angles q [n], rad, electrical power of each joint [n] and of the whole arm, W, at a
+        stamp, ns.
+        """
+        time = fox.Timestamp(*divmod(stamp, 1_000_000_000))
+        links, joints = self._dynamics.frames(q[None])
+        poses = np.concatenate([links[0, :1], joints[0], links[0, -1:]])  # of all but the first
+        steps = np.concatenate([BASE_IN_ROOT[None], np.linalg.solve(poses[:-1], poses[1:])])
+        transforms = []
+        for (parent, child), step in zip(pairwise(self._frames), steps, strict=True):
+            place, turn = _placed(step[:3, 3], Rotation.from_matrix(step[:3, :3]))
+            transform = fox.FrameTransform(
+                timestamp=time,
+                parent_frame_id=parent,
+                child_frame_id=child,
+                translation=place,
+                rotation=turn,
+            )
+            transforms.append(transform)
+
+        def entity(name: str, link: str, paint: fox.Color, **more: Any) -> fox.SceneEntity:
+            shells = [
+                fox.CylinderPrimitive(
+                    pose=pose, size=size, bottom_scale=1.0, top_scale=1.0, color=paint
+                )
+                for pose, size in self._shells[link]
+            ]
+            return fox.SceneEntity(
+                timestamp=time,
+                frame_id=link,
+                id=name,
+                lifetime=SHOWN,
+                frame_locked=True,
+                cylinders=shells,
+                **more,
+            )
+
+        base, *moving, _ = self._frames[1:]
+        text = fox.TextPrimitive(
+            pose=fox.Pose(position=fox.Vector3(z=float(poses[1:-1, 2, 3].max()) + TEXT_ABOVE)),
+            billboard=True,
+            font_size=TEXT_HEIGHT,
+            color=WHITE,
+            text=f"{total:.0f} W",
+        )
+        entities = [entity(base, base, GREY, texts=[text])]
+        for joint, link, watt in zip(self._joints, moving, power.tolist(), strict=True):
+            paint = fox.Color(**dict(zip("rgba", color(level_of(watt)), strict=True)))
+            size = diameter(level_of(watt))
+            extent = fox.Vector3(x=size, y=size, z=size)
+            sphere = fox.SpherePrimitive(pose=fox.Pose(), size=extent, color=paint)
+            entities.append(entity(joint, link, paint, spheres=[sphere]))
+        scene = fox.SceneUpdate(entities=entities)
+        return fox.FrameTransforms(transforms=transforms).encode(), scene.encode()
+
+
+def _placed(place: Array, turn: Rotation) -> tuple[fox.Vector3, fox.Quaternion]:
+    position = dict(zip("xyz", place.tolist(), strict=True))
+    quaternion = dict(zip("xyzw", turn.as_quat().tolist(), strict=True))
+    return fox.Vector3(**position), fox.Quaternion(**quaternion)
+
+
+JOINTS = bag_topic(topics.ENERGY_JOINTS, DYNAMIC_JOINT_STATE)
+DIAGNOSTICS = bag_topic(topics.DIAGNOSTICS, DIAGNOSTIC_ARRAY)
+ROBOT_DESCRIPTION = bag_topic(topics.ROBOT_DESCRIPTION, STRING)
+SCENE = bag_topic(topics.ENERGY_MARKERS, foxglove_type(fox.SceneUpdate))
+FRAMES = BagTopic("/tf", foxglove_type(fox.FrameTransforms))
+
+
+class ReadingMessages:
+    """Encodes the readings of one estimator, whose arm and model may change."""
+
+    def __init__(self) -> None:
+        self._robot: RobotDescription | None = None
+        self._labels: tuple[tuple[str, ...], str] | None = None
+        self._scene: ArmScene | None = None
+        self._summarising = Decimator(SUMMARY_RATE)
+
+    def of_reading(self, reading: ArmReading) -> list[Messages]:
+        """All messages of a reading; the URDF only where the arm is new."""
+        stamp, snapshot, messages = reading.stamp, reading.snapshot, list[Messages]()
+        interfaces = joint_interfaces(snapshot, reading.joints)
+        robot, labels = reading.robot, (reading.joints, reading.model)
+        if self._labels != labels or self._robot is not robot:
+            self._energy = EnergyMessages(*labels)
+            groups = {joint: tuple(values) for joint, values in interfaces.items()}
+            self._template = dynamic_joint_state_template(groups)
+            self._scene = None if robot is None else ArmScene(robot, reading.joints)
+            if self._scene is not None and self._robot is not robot:
+                text = encode_text(self._scene.urdf)
+                messages.append(Messages.single(ROBOT_DESCRIPTION, stamp, text))
+            self._robot, self._labels = robot, labels
+        self._energy.keep(snapshot, stamp)
+        if summary := self._summarising.due(stamp * 1e-9):
+            self._energy.keep_summary(snapshot, stamp)
+        for cycle in reading.cycles:
+            self._energy.keep_cycle(cycle, snapshot, stamp)
+        messages += self._energy.take()
+        values = np.array([[value for each in interfaces.values() for value in each.values()]])
+        stamps = np.array([stamp])
+        messages.append(Messages(JOINTS, stamps, self._template.encode(stamps, values)))
+        if summary:
+            health = encode_diagnostics(stamp, [source_status(reading.arm, reading.link)])
+            messages.append(Messages.single(DIAGNOSTICS, stamp, health))
+        if self._scene is not None and snapshot.q is not None:
+            columns, power = snapshot.channels, snapshot.power
+            joints = power[columns.per_joint["electrical_power"]]
+            total = float(power[columns.arm["total"]])
+            encoded = self._scene.messages(stamp, snapshot.q, joints, total)
+            messages += map(Messages.single, (FRAMES, SCENE), (stamp, stamp), encoded)
+        return messages
+
+
+def source_status(arm: str, link: LinkStatus) -> Status:
+    """State of the connection to an arm, for diagnostics."""
+    values = {
+        "reconnects": link.reconnects,
+        "samples_lost": link.lost,
+        "lost_s": link.lost_seconds,
+        "duplicates": link.duplicates,
+        "last_error": link.last_error or "none",
+    }
+    level = ERROR if link.problem else WARN if link.lost else OK
+    text = link.problem or ("samples were lost" if link.lost else "samples arrive")
+    return Status(f"{arm}: source", level, text, values)
+
+
+# The server, and the programs and pages that connect to it.
 
 # Clients that break off are no matter for the terminal; a program may add its own handler.
 logging.getLogger("foxglove").addHandler(logging.NullHandler())
@@ -262,3 +469,84 @@ async def _pass(source: StreamReader, target: StreamWriter) -> None:
         raise
     finally:  # which ends the other way
         target.close()
+
+
+# An MCAP file with the messages that the Foxglove server sends.
+
+CHUNK_SECONDS = 1.0  # time between writes: what a killed process loses at most
+MOST_CHUNKS = 3600
+"""Chunks of a file, an hour: the index of a file is in memory until the file is complete."""
+
+
+def mcap_sink(text: str, options: SinkOptions, actions: ArmActions | None = None) -> QueuedSink:
+    """An MCAP file as a sink; its text is the path.
+
+    Raises:
+        InputError: the file exists already, or its folder does not.
+    """
+    path = Path(text)
+    if path.exists():
+        raise InputError(path, "exists already", "name another file")
+    if not path.parent.is_dir():
+        raise InputError(path.parent, "is not a folder", "make it, or name another one")
+    return QueuedSink(McapDelivery(path))
+
+
+class McapDelivery:
+    """Writes readings into files, the first at a path; see sink.Delivery.
+
+    A file is complete after every chunk: every reader opens it while it grows, and after a crash.
+    Each hour, and after a failure, another one follows: its name has the next free number, such as
+    live_1.mcap after live.mcap. All methods but `name` raise OSError where the disk fails.
+    """
+
+    clients = None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: McapWriter | None = None
+        self._written = 0
+
+    @property
+    def name(self) -> str:
+        """Kind and file."""
+        return f"mcap {self.path if self._file is None else self._file.path}"
+
+    def open(self) -> None:
+        """Create the next file."""
+        # Every file begins with the URDF and defines its channels.
+        self._messages, self._waiting = ReadingMessages(), ExtraMessages()
+        for number in count():
+            name = f"{self.path.stem}_{number}{self.path.suffix}" if number else self.path.name
+            with suppress(FileExistsError):
+                self._file = McapWriter(self.path.with_name(name), profile="")
+                return
+
+    def deliver(self, reading: ArmReading) -> None:
+        """Keep one reading, and write what waits once a second."""
+        for messages in self._messages.of_reading(reading):
+            self._waiting.append(messages)
+        if not 0 <= reading.stamp - self._written < CHUNK_SECONDS * 1e9:
+            self._write()
+            self._written = reading.stamp
+        if self._file is not None and len(self._file.summary.chunks) >= MOST_CHUNKS:
+            self.close()
+            self.open()
+
+    def close(self) -> None:
+        """Write what waits, and complete the file."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            self._write()
+            file.close()
+        finally:
+            file.abandon()
+            self._file = None
+
+    def _write(self) -> None:
+        if self._file is not None and self._waiting:
+            blocks = self._waiting.blocks(self._file, self._file.summary.end_time)
+            self._file.write_chunk(blocks)
+            self._waiting.confirm()

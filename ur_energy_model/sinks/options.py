@@ -85,7 +85,7 @@ FOXGLOVE_PORT, PROMETHEUS_PORT, OPCUA_PORT = 8765, 9464, 4840
 """Default ports: Foxglove's own, of OpenTelemetry's Prometheus exporters, IANA's of OPC UA."""
 SINKS = (
     SinkKind("foxglove", "foxglove", "foxglove_sink", FOXGLOVE_PORT),
-    SinkKind("mcap", "foxglove_messages", "mcap_sink"),
+    SinkKind("mcap", "foxglove", "mcap_sink"),
     SinkKind("prometheus", "prometheus", "prometheus_sink", PROMETHEUS_PORT),
     SinkKind("mqtt", "mqtt", "mqtt_sink"),
     SinkKind("opcua", "opcua", "opcua_sink", OPCUA_PORT),
