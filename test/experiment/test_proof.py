@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from test.optimization.hand_made import HOME, ROBOT, closed, hand_made_cycle
+from test.optimization.hand_made import HOME, ROBOT, hand_made_cycle
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.experiment.cycle_proof import Proof, require_predicted, run_energies, saving_of
 from ur_energy_model.experiment.limits import RepeatedMotion, SafetyLimits, check
@@ -101,8 +101,11 @@ def test_incomplete_and_other_runs_are_refused() -> None:
     for columns, problem in ((still, "does not hold cycle 1"), (without, "voltage")):
         with pytest.raises(RecordingError, match=problem):
             run_energies(replace(whole, columns=columns), proof)
+    *moves, last = OPTIMIZED.cycle.moves
+    astray = replace(last, q=last.q + np.linspace(0.0, 0.1, len(last.q))[:, None])
+    opened = replace(OPTIMIZED, cycle=replace(OPTIMIZED.cycle, moves=(*moves, astray)))
     with pytest.raises(InputError, match="does not end where it starts"):
-        Proof.of(closed(OPTIMIZED, 0.1), 2)
+        Proof.of(opened, 2)
 
 
 def test_limits_rise_to_what_the_recorded_cycle_reaches_and_no_further() -> None:

@@ -150,12 +150,3 @@ def hand_made_recording(cycles: int) -> Telemetry:
     }
     info = RecordingInfo(source="hand", robot="ur5e", rate=1.0 / TICK)
     return Telemetry(100.0 + time, columns, info)
-
-
-def closed(optimized: OptimizedCycle, offset: float) -> OptimizedCycle:
-    """The cycle whose last move ends at a distance from the start [rad]."""
-    cycle = optimized.cycle
-    last = cycle.moves[-1]
-    share = np.linspace(0.0, offset, len(last.q))[:, None]
-    moved = replace(last, q=last.q + share)
-    return replace(optimized, cycle=replace(cycle, moves=(*cycle.moves[:-1], moved)))
