@@ -128,7 +128,7 @@ def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     planner = Planner(ROBOT, limits=MotionLimits.for_robot(ROBOT, 0.35, 2.0))
     work = planner.chain_through(planner.random_points(7), rest=1.0)
     learner = Learner(ROBOT, load_model(config_file("models", "ur5e.yaml")))
-    learn(learner, work, 50.0)
+    learn(learner, work, 30.0)
     before = [need for need in learner.needs() if need.what == "speed"]
     gaps = gaps_among(before[:1], ROBOT, "model.yaml")
     design = first_design(DesignRequest(ROBOT, harmonics=3, gaps=gaps, objective="energy"))

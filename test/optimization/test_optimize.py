@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from test.optimization.simulated_cycle import ROBOT, arm_model, bag_of, pick_and_place, recorded
 from ur_energy_model.errors import InputError, WrongRobotError
-from ur_energy_model.optimization.cycle import OptimizationOptions
+from ur_energy_model.optimization.cycle import OptimizationOptions, Stretch
+from ur_energy_model.optimization.cycle_problem import CycleProblem
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import OptimizedCycle
 from ur_energy_model.typing import Array
@@ -27,9 +29,17 @@ def result(bag: Path) -> OptimizedCycle:
     return optimize_cycle(arm_model(), bag, OptimizationOptions(pareto=True))
 
 
-def motions(cycle: OptimizedCycle) -> list[list[Array]]:
-    """Position, velocity and acceleration of the new moves."""
-    return [[*each.plan.sampled()[1:]] for each in cycle.stretches if each.moving]
+Motions = list[list[Array]]
+"""Position, velocity and acceleration of the moves of a cycle."""
+
+
+def motions(stretches: Iterable[Stretch]) -> Motions:
+    return [[*each.plan.sampled()[1:]] for each in stretches if each.moving]
+
+
+def tool_speed(moves: Motions) -> float:
+    speed = arm_model().dynamics().flange_speed
+    return max(float(np.linalg.norm(speed(q, qd), axis=1).max()) for q, qd, _ in moves)
 
 
 def test_the_same_work_in_the_same_time_takes_less_within_the_limits_of_the_arm(
@@ -46,30 +56,36 @@ def test_the_same_work_in_the_same_time_takes_less_within_the_limits_of_the_arm(
     times, energies = result.pareto.T
     assert times[0] == pytest.approx(result.time_optimal_duration)
     assert np.interp(result.duration, times, energies) == pytest.approx(result.new_energy, rel=0.01)
-    dynamics = arm_model().dynamics()
-    for q, qd, qdd in motions(result):
+    new, dynamics = motions(result.stretches), arm_model().dynamics()
+    assert tool_speed(new) <= 1.5
+    for q, qd, qdd in new:
         assert (np.abs(qd) <= ROBOT.max_velocity).all()
         assert (np.abs(qdd) <= ROBOT.max_acceleration).all()
         torque = dynamics.inverse_dynamics(q, qd, qdd)
         assert (np.abs(torque + ROBOT.reflected_inertia * qdd) <= ROBOT.max_torque).all()
-        assert np.linalg.norm(dynamics.flange_speed(q, qd), axis=1).max() <= 1.5
 
 
-def test_a_cycle_time_just_above_the_fastest_is_met_and_a_shorter_one_refused(
+def test_a_cycle_time_just_above_the_fastest_is_met_and_impossible_ones_are_refused(
     bag: Path, result: OptimizedCycle
 ) -> None:
     fastest = f"{result.time_optimal_duration:.2f} s"
     with pytest.raises(InputError, match=f"below the time-optimal one of {fastest}"):
-        optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=1.0))
-    wanted = 1.002 * result.time_optimal_duration
-    found = optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=wanted))
-    assert found.duration == wanted
-    assert sum(stretch.plan.duration for stretch in found.stretches) <= wanted + 1e-6
-    for _, _, qdd in motions(found):
+        optimize_cycle(arm_model(), bag, OptimizationOptions(cycle_time=1.0, session=False))
+    with pytest.raises(WrongRobotError, match="ur5e"):
+        optimize_cycle(replace(arm_model(), robot="ur3e"), bag)
+    problem = CycleProblem(arm_model(), result.cycle, OptimizationOptions(), ROBOT)
+    wanted = 1.002 * problem.shortest
+    run = [part.stretch for part in problem.run(problem.allocate(wanted).laws)]
+    assert 0.999 * wanted < sum(stretch.plan.duration for stretch in run) <= wanted + 1e-6
+    for _, _, qdd in motions(run):
         assert (np.abs(qdd) <= ROBOT.max_acceleration).all()
+    # A tool speed that the user gives counts even below the recorded one.
+    slow = CycleProblem(arm_model(), result.cycle, OptimizationOptions(tool_speed=0.6), ROBOT)
+    laws = slow.allocate(1.2 * slow.shortest).laws
+    assert tool_speed(motions(part.stretch for part in slow.run(laws))) <= 0.6
 
 
-def test_locks_speedup_and_tool_speed_are_kept_and_the_others_share_the_time(
+def test_locks_and_speedup_are_kept_and_the_others_share_the_time(
     bag: Path, result: OptimizedCycle
 ) -> None:
     """Steps 3 and 5 are moves, 2 is a wait; the ceiling stays that of all free moves."""
@@ -89,13 +105,8 @@ def test_locks_speedup_and_tool_speed_are_kept_and_the_others_share_the_time(
         result.ceiling.most_saving_percent, abs=0.1
     )
     assert max(step.faster for step in kept.sheet) <= 1.2 * 1.01
-    for each, (_, qd, _) in zip(kept.moves, motions(kept), strict=True):
+    for each, (_, qd, _) in zip(kept.moves, motions(kept.stretches), strict=True):
         assert np.abs(qd).max() <= 1.03 * 1.2 * np.abs(each.move.qd).max()
-    # A tool speed that the user gives counts even below the recorded one.
-    options = OptimizationOptions(tool_speed=0.6, cycle_time=12.0)
-    dynamics, slow = arm_model().dynamics(), optimize_cycle(arm_model(), bag, options)
-    for q, qd, _ in motions(slow):
-        assert np.linalg.norm(dynamics.flange_speed(q, qd), axis=1).max() <= 0.6
 
 
 def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path: Path) -> None:
@@ -115,8 +126,3 @@ def test_a_long_wait_is_spent_switched_off_where_that_is_known_to_save(tmp_path:
     off = optimize_cycle(arm_model(), bag, OptimizationOptions(power_off_after=10.0))
     assert off.new_energy < 0.5 * off.scaled_energy
     assert any("switched off" in note for note in off.notes)
-
-
-def test_another_arm_is_refused(bag: Path) -> None:
-    with pytest.raises(WrongRobotError, match="ur5e"):
-        optimize_cycle(replace(arm_model(), robot="ur3e"), bag)
