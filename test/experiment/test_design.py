@@ -14,7 +14,6 @@ from ur_energy_model.experiment.design import (
     Design,
     descend,
     design_trajectory,
-    genetic_search,
     make_design,
     minimised,
 )
@@ -65,10 +64,6 @@ def test_descents_repeat_and_end_well_conditioned_and_safe(monkeypatch):
     found = first_design(request)
     assert check(found.trajectory, DesignProblem(request).limits) == found.verdict
     assert found.verdict.clearance >= 0.03
-    weak = replace(request, seed=2, clearance=0.0)
-    first = genetic_search(weak, population=30, generations=1)
-    assert first.verdict.passed
-    assert first.condition_number > found.condition_number, "the genetic search is weaker"
 
 
 def test_processes_search_until_their_time_is_over():
@@ -128,7 +123,7 @@ def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     planner = Planner(ROBOT, limits=MotionLimits.for_robot(ROBOT, 0.35, 2.0))
     work = planner.chain_through(planner.random_points(7), rest=1.0)
     learner = Learner(ROBOT, load_model(config_file("models", "ur5e.yaml")))
-    learn(learner, work, 30.0)
+    learn(learner, work, 40.0)
     before = [need for need in learner.needs() if need.what == "speed"]
     gaps = gaps_among(before[:1], ROBOT, "model.yaml")
     design = first_design(DesignRequest(ROBOT, harmonics=3, gaps=gaps, objective="energy"))

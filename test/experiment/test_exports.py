@@ -32,28 +32,21 @@ from ur_energy_model.trajectory.plan import Plan, read_plan
 STEP = 0.002
 
 
-def run_script(text: str) -> list[list[float]]:
-    """Run the loop of the program as a controller at 500 Hz does; returns the servoj positions."""
+def test_script_streams_the_series():
+    """The program as a controller at 500 Hz runs it, in Python's grammar."""
+    trajectory = random_trajectory(repetitions=1)
+    body = re.sub(r"\blocal |^ *end$", "", urscript(trajectory), flags=re.MULTILINE)
     streamed: list[list[float]] = []
-    body = text.replace("def exciting_trajectory():", "def program():")
-    body = re.sub(r"\blocal ", "", body)
-    body = re.sub(r"^( *)end$", "", body, flags=re.MULTILINE)
     names: dict[str, Any] = {
         "sin": math.sin,
         "cos": math.cos,
         "get_steptime": lambda: STEP,
         "movej": lambda q, a, v: streamed.append(q),
         "stopj": lambda a: None,
-        "servoj": lambda q, a, v, t, lookahead, gain: streamed.append(q),
+        "servoj": lambda q, *parameters: streamed.append(q),
     }
     exec(body, names)
-    names["program"]()
-    return streamed
-
-
-def test_script_streams_the_series():
-    trajectory = random_trajectory(repetitions=1)
-    streamed = np.array(run_script(urscript(trajectory)))
+    names["exciting_trajectory"]()
     expected = trajectory.sample(STEP * np.arange(len(streamed) - 1.0))[0]
     assert len(streamed) == pytest.approx(trajectory.duration / STEP + 1, abs=2)
     np.testing.assert_allclose(streamed[0], trajectory.start, atol=1e-8)
