@@ -50,22 +50,22 @@ def learn(options: argparse.Namespace) -> None:
     check_joints(first, robot)
     learner = learning.Learner(robot, first)
     with progress("learning") as report:
-        history = learning.learn(learner, options.bags, progress=report)
+        attempts, changes = learning.learn(learner, options.bags, progress=report)
     save_learned(learner.model, options.output)
-    if history.attempts:
+    if attempts:
         from ur_energy_model.report.figures import save_chart
         from ur_energy_model.report.model_charts import learning_chart
 
-        chart = learning_chart(history.attempts, robot.joint_names)
+        chart = learning_chart(attempts, robot.joint_names)
         save_chart(chart, figure.parent, formats=(figure.suffix.lstrip("."),), name=figure.stem)
     if options.json:
-        print_json({"history": history.attempts, "events": history.changes})
+        print_json({"history": attempts, "events": changes})
         return
-    if not history.attempts:
+    if not attempts:
         note("too little motion to learn from: the first model is tried after 20 s of work")
     print_objects(
         f"{learner.robot.name}: attempts to improve the model",
-        history.attempts,
+        attempts,
         {
             "time [s]": lambda each: f"{each.time:.0f}",
             "version": "version",
@@ -74,13 +74,13 @@ def learn(options: argparse.Namespace) -> None:
             "result": lambda each: ("taken over: " if each.accepted else "kept: ") + each.reason,
         },
     )
-    for change in history.changes:
+    for change in changes:
         note(change.words)
     note(
         f"model in use: version {learner.version}, learned from {learner.learned_minutes:.1f} min "
         f"of work; {learner.left_out} samples left out"
     )
-    drawn = f", picture to {figure}" if history.attempts else ""
+    drawn = f", picture to {figure}" if attempts else ""
     note(f"model written to {options.output}{drawn}")
 
 

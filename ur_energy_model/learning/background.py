@@ -238,9 +238,9 @@ class BackgroundLearning:
         except ValueError as error:
             update.troubles.append(f"learning begins anew: {error}")
             return new
-        (first,) = new.models
         if kept is None:
             return new
+        (first,) = new.models
         if (kept.robot, kept.serial) != (new.robot, new.serial) or first not in kept.models:
             path = self._store.path(new.serial)
             update.troubles.append(f"learning begins anew: {path} continues another model")
@@ -421,11 +421,7 @@ class Worker:
         self._state_period = FIRST_STATE_PERIOD
 
     def run(self) -> None:
-        """Work until the parent ends it.
-
-        Raises:
-            EOFError, OSError: the parent has ended.
-        """
+        """Work until the parent ends it; EOFError, OSError: it has ended itself."""
         while True:
             if self._pipe.poll(PROGRESS_PERIOD):
                 order = self._pipe.recv()

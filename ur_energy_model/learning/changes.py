@@ -144,11 +144,10 @@ class ChangeMonitor:
         Before the first samples it is that of a session that has not begun.
         """
         at, moving = self._temperature, self._moving_seconds
+        before = at is None
         if at is None:
             at, moving = np.full(self.model.dof, np.nan), 0.0
-            level, std = self.friction.filter.usual_level(at)
-        else:
-            level, std = self.friction.filter.level(at)
+        level, std = self.friction.filter.level(at, another_session=before)
         shift = self._difference()
         known = np.where(self.friction.known, 1.0, np.nan)
         scale = known * np.exp(level + shift)

@@ -124,24 +124,22 @@ class DriftFilter:
         self.covariance = 0.5 * (updated + updated.T)
         return known, innovation, precision, rows, gain
 
-    def level(self, temperature: Array) -> tuple[Array, Array]:
-        """Level of each channel now and its std [c], at temperatures [c]; NaN is the reference."""
-        return self._combined(self._rows(temperature), 0.0)
+    def level(self, temperature: Array, *, another_session: bool = False) -> tuple[Array, Array]:
+        """Level of each channel and its std [c], at temperatures [c]; NaN is the reference.
 
-    def usual_level(self, temperature: Array) -> tuple[Array, Array]:
-        """The same for another session, with the spread between sessions."""
-        rows = self._rows(temperature)
-        rows[:, 2 * self.channels :] = 0.0
-        return self._combined(rows, self._session + self._wander + self.noise.common**2)
+        Those now, or those of another session, with the spread between sessions.
+        """
+        rows, extra = self._rows(temperature), np.zeros(self.channels)
+        if another_session:
+            rows[:, 2 * self.channels :] = 0.0
+            extra = self._session + self._wander + self.noise.common**2
+        variance = np.einsum("cs,st,ct->c", rows, self.covariance, rows) + extra
+        return rows @ self.mean, np.sqrt(np.maximum(variance, 0.0))
 
     def shift(self, direction: Array, size: float, variance: float) -> None:
         """Take over a step: states move by direction [4 c + 1] times a size known so well."""
         self.mean = self.mean + direction * size
         self.covariance = self.covariance + variance * np.outer(direction, direction)
-
-    def _combined(self, rows: Array, extra: Array | float) -> tuple[Array, Array]:
-        variance = np.einsum("cs,st,ct->c", rows, self.covariance, rows) + extra
-        return rows @ self.mean, np.sqrt(np.maximum(variance, 0.0))
 
     def _rows(self, temperature: Array) -> Array:
         """Measurement matrix [c, 4 c + 1] at temperatures [c]."""
@@ -377,6 +375,6 @@ class LevelDetector:
         self.changed[channel] = abs(size) >= _BACK * self._least[channel]
         if not self.changed[channel]:
             return None
-        usual = float(self.filter.usual_level(temperature)[0][channel]) - size
+        usual = float(self.filter.level(temperature, another_session=True)[0][channel]) - size
         warmth, std = float(temperature[channel]), float(np.sqrt(variance))
         return LevelChange(channel, float(onsets["time"][h]), size, std, usual, warmth)

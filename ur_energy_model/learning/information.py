@@ -155,10 +155,8 @@ class ArmInformation:
         """The model that all data give; None if no joint has moved yet.
 
         Currents of the session that were accumulated with another mounting are left out.
-
-        Raises:
-            IdentificationError: currents that contradict the torques.
-            ModelFileError: values that no arm can have.
+        IdentificationError: currents that contradict the torques; ModelFileError: values that no
+        arm can have.
         """
         data = self._currents.data
         if self._setup.update():

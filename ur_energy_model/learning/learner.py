@@ -354,26 +354,17 @@ class Learner:
         self._trial = {name: ModelRecord(model, self.robot) for name, model in both.items()}
 
 
-@dataclass(frozen=True)
-class LearningHistory:
-    """What learning did and noticed: attempts in order of time, and changes of the arm."""
-
-    attempts: tuple[Attempt, ...]
-    changes: tuple[Change, ...]
-
-
 def learn(
     learner: Learner, bags: Sequence[str | Path], *, progress: Progress | None = None
-) -> LearningHistory:
+) -> tuple[list[Attempt], list[Change]]:
     """Let a learner, whose model is the result, go through recordings in constant memory.
 
-    Each bag is a session of its own.
+    Each bag is a session of its own. Returns attempts in order of time, and changes of the arm.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    attempts: list[Attempt] = []
-    changes: list[Change] = []
+    attempts, changes = list[Attempt](), list[Change]()
     for bag in map(Path, bags):
         samples = 0
         for batch in checked_clock(iterate_bag(bag, FIELDS), bag):
@@ -397,4 +388,4 @@ def learn(
         learner.finish()
         attempts += learner.attempts()
         changes += learner.take_changes()
-    return LearningHistory(tuple(attempts), tuple(changes))
+    return attempts, changes
