@@ -30,6 +30,7 @@ from ur_energy_model.optimization.path import (
     PathDynamics,
     PathLimits,
     TimeLaw,
+    holding_power,
     reached,
     with_jerk_limit,
 )
@@ -62,21 +63,20 @@ class Allocator:
     than moving slower.
 
     Args:
-        moves: to be solved.
+        moves: the arm on the path of each, and its limits.
         holding: least power of waiting [W].
         fastest: the moves' time-optimal laws.
-        jerk: limit of all moves [rad/s^3]; infinite for none.
     """
 
     def __init__(
         self,
-        moves: Sequence[EnergyLaws],
+        moves: Sequence[tuple[PathDynamics, PathLimits]],
         holding: float,
         fastest: Sequence[TimeLaw],
-        jerk: float = np.inf,
     ) -> None:
-        self._moves, self._holding, self._fastest = moves, holding, tuple(fastest)
-        self._jerk = jerk
+        self._moves = [EnergyLaws(*move) for move in moves]
+        self._holding, self._fastest = holding, tuple(fastest)
+        self._jerk = max((limits.jerk for _, limits in moves), default=np.inf)
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
 
     def at(self, shadow_price: float) -> tuple[TimeLaw, ...]:
@@ -249,17 +249,9 @@ class CycleProblem:
 
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
-        """Of all free moves; none is slower than recorded, unless for its jerk."""
-        out = []
-        for k in self._free:
-            arm, limits, move = self.arms[k], self.limits_of(k), self.cycle.moves[k]
-            law = fastest_law(arm, limits, self.cycle.source)
-            if limits.recorded and law.duration > move.duration:
-                b = arm.recorded_squared_speed()
-                b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-9), 0.0
-                law = TimeLaw(arm, b).stretched(move.duration)
-            out.append(with_jerk_limit(law, limits.jerk))
-        return tuple(out)
+        """Of all free moves."""
+        source = self.cycle.source
+        return tuple(fastest_law(self.arms[k], self.limits_of(k), source) for k in self._free)
 
     @property
     def shortest(self) -> float:
@@ -269,15 +261,10 @@ class CycleProblem:
     @cached_property
     def holding(self) -> list[float]:
         """Power of waiting after each move [W]."""
-        out = []
+        temperature, out = self.cycle.temperature, []
         for move in self.cycle.moves:
-            q = move.q[-1:]
-            zero = np.zeros_like(q)
-            link = self.energies.dynamics(move.rest.payload).gravity_torque(q)
-            powers = self.model.from_link_torque(
-                link, zero, zero, temperature=self.cycle.temperature, std=False
-            )
-            out.append(float(powers.total_power[0]))
+            dynamics = self.energies.dynamics(move.rest.payload)
+            out.append(float(holding_power(self.model, dynamics, move.q[-1:], temperature)[0]))
         return out
 
     @property
@@ -297,8 +284,8 @@ class CycleProblem:
 
     def allocator_with(self, waiting: float) -> Allocator:
         """Of the time over the moves, where waiting takes a power [W]."""
-        laws = [EnergyLaws(self.arms[k], self.limits_of(k)) for k in self._free]
-        return Allocator(laws, waiting, self.fastest_laws, self.limits.jerk)
+        moves = [(self.arms[k], self.limits_of(k)) for k in self._free]
+        return Allocator(moves, waiting, self.fastest_laws)
 
     def allocate(self, duration: float) -> Allocation:
         """The moves' laws of least energy for a cycle time [s]."""

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, solveh_banded
 
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw
+from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw, with_jerk_limit
 from ur_energy_model.typing import Array
 
 SLOWEST = 0.02
@@ -229,7 +229,20 @@ HIGH_PRICE = 1e6
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:
-    """The law that takes a path in the least time, by toppra.
+    """The law that takes a path in the least time: not slower than recorded, if that is allowed.
+
+    The jerk limit may make it slower.
+    """
+    law = _time_optimal(arm, limits, source)
+    if limits.recorded and law.duration > arm.duration:
+        b = arm.recorded_squared_speed()
+        b[1:-1], b[[0, -1]] = np.maximum(b[1:-1], 1e-9), 0.0
+        law = TimeLaw(arm, b).stretched(arm.duration)
+    return with_jerk_limit(law, limits.jerk)
+
+
+def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw:
+    """The fastest law without a limit of jerk, by toppra.
 
     Pham and Pham, A New Approach to Time-Optimal Path Parameterization Based on Reachability
     Analysis, IEEE T-RO 2018, on the same path, intervals and limits as the least energy.

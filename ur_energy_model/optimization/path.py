@@ -82,6 +82,14 @@ def reached(q: Array, qd: Array, qdd: Array, torque: Array, dynamics: ArmDynamic
     return PathLimits(speed, acceleration, most, float(point_speed(dynamics, q, qd).max()))
 
 
+def holding_power(
+    model: EnergyModel, dynamics: ArmDynamics, q: Array, temperature: Array | None
+) -> Array:
+    """Power of the whole arm at rest at joint positions [k, n], W."""
+    zero, link = np.zeros_like(q), dynamics.gravity_torque(q)
+    return model.from_link_torque(link, zero, zero, temperature=temperature, std=False).total_power
+
+
 def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array, Array, Array]:
     """Velocities of elbow and flange [k, 2, 3], m/s, their Jacobians [k, 2, n, 3], and joint axes.
 
@@ -130,6 +138,7 @@ class PathDynamics:
         intervals: N; None chooses it.
 
     Attributes:
+        duration: of the recorded move [s].
         deviation: largest distance of the path from the recorded positions [rad].
         length: largest travel of a joint along the path [rad].
         s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
@@ -146,6 +155,7 @@ class PathDynamics:
     ) -> None:
         self.model, self.dynamics, self.temperature = model, dynamics, temperature
         time, q, qd = move
+        self.duration = float(time[-1] - time[0])
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
             q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine

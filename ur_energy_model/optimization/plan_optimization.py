@@ -11,12 +11,12 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle_problem import Allocator
-from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
+from ur_energy_model.optimization.least_energy import fastest_law
 from ur_energy_model.optimization.path import (
     PathDynamics,
     PathLimits,
+    holding_power,
     reached,
-    with_jerk_limit,
 )
 from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
@@ -117,18 +117,15 @@ def optimize_plan(
         limits = PathLimits.of_robot(dynamics.robot).at_least(shown)
     length = plan.duration if duration is None else duration
     arm = PathDynamics(model, dynamics, (time, q, qd), temperature)
-    fastest = with_jerk_limit(fastest_law(arm, limits, plan.source), limits.jerk)
+    fastest = fastest_law(arm, limits, plan.source)
     if length < fastest.duration:
         raise InputError(
             plan.source,
             f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s",
             "give it more time",
         )
-    ends, zero = q[[0, -1]], np.zeros_like(q[[0, -1]])
-    holding = model.from_link_torque(
-        dynamics.gravity_torque(ends), zero, zero, temperature=temperature, std=False
-    ).total_power
-    allocator = Allocator([EnergyLaws(arm, limits)], float(holding.min()), [fastest], limits.jerk)
+    holding = holding_power(model, dynamics, q[[0, -1]], temperature)
+    allocator = Allocator([(arm, limits)], float(holding.min()), [fastest])
     times, *motion = allocator.allocate(length).laws[0].sample(PERIOD)
     end = float(times[-1])
     wait = length - end
