@@ -246,18 +246,16 @@ def minimised(problem: DesignProblem, x: Array, deadline: float = float("inf")) 
         if time.monotonic() > deadline:
             raise StopIteration
 
+    def cost(flat: Array, weight: float, sharpness: float) -> tuple[float, Array]:
+        value, gradient = problem.cost(flat.reshape(problem.shape), weight, sharpness)
+        return value, gradient.ravel()
+
     flat = x.ravel()
-    for weight, sharpness, iterations in _STAGES:
-
-        def cost(
-            flat: Array, weight: float = weight, sharpness: float = sharpness
-        ) -> tuple[float, Array]:
-            value, gradient = problem.cost(flat.reshape(problem.shape), weight, sharpness)
-            return value, gradient.ravel()
-
+    for *stage, iterations in _STAGES:
         flat = minimize(
             cost,
             flat,
+            args=tuple(stage),
             jac=True,
             method="L-BFGS-B",
             callback=stop_at_deadline,
