@@ -182,19 +182,13 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     direction than it came in.
     """
     speed = np.linalg.norm(motion.qd, axis=1)
-    out = np.zeros(len(speed), dtype=bool)
-    if len(speed) < 5:
-        return out
-    inner = speed[1:-1]
-    lowest = (inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0)
-    for k in (np.flatnonzero(lowest) + 1).tolist():
-        low, high = max(k - 2, 0), min(k + 2, len(speed) - 1)
-        before, after = motion.qd[low], motion.qd[high]
-        change = min(speed[low] - speed[k], speed[high] - speed[k]) / 2
-        if change <= 0.0 or speed[k] > 1.5 * change:
-            continue
-        cosine = before @ after / max(speed[low] * speed[high], 1e-12)
-        out[k] = cosine < np.cos(TURN)
+    inner, out = speed[1:-1], np.zeros(len(speed), dtype=bool)
+    at = np.flatnonzero((inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0)) + 1
+    low, high = np.maximum(at - 2, 0), np.minimum(at + 2, len(speed) - 1)
+    change = np.minimum(speed[low] - speed[at], speed[high] - speed[at]) / 2
+    straight = (motion.qd[low] * motion.qd[high]).sum(axis=1)
+    turned = straight < np.cos(TURN) * np.maximum(speed[low] * speed[high], 1e-12)
+    out[at] = (change > 0.0) & (speed[at] <= 1.5 * change) & turned
     return out
 
 
