@@ -355,16 +355,17 @@ def pivoted_columns(matrix: Array, rank: int) -> Indices:
     return chosen
 
 
-def first_independent_columns(matrix: Array) -> Indices:
+def first_independent_columns(matrix: Array, dependent: float = _DEPENDENT) -> Indices:
     """Indices of the columns that do not depend on those before them, ascending.
 
-    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared.
+    `matrix`: [rows, columns], scaled to columns of length 1 before they are compared; `dependent`:
+    the longest remainder of such a column that counts as none.
     """
     length = np.linalg.norm(matrix, axis=0)
     rest = matrix / np.where(length > 0, length, 1.0)
     kept: list[int] = []
     for column in range(matrix.shape[1]):
-        if np.linalg.norm(rest[:, column]) > _DEPENDENT:
+        if np.linalg.norm(rest[:, column]) > dependent:
             kept.append(column)
             _project_out(rest, column)
     return np.array(kept, dtype=np.intp)

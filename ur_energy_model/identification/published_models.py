@@ -29,6 +29,7 @@ from ur_energy_model.identification.dynamics import (
 from ur_energy_model.identification.evaluation import ErrorStatistics, read_for_comparison
 from ur_energy_model.identification.filtered_motion import usable_samples
 from ur_energy_model.identification.least_squares import (
+    first_independent_columns,
     gram_matrices_by_joint,
     solve_normal_equations,
 )
@@ -37,10 +38,10 @@ from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import COUNT, TENSOR, Setup
+from ur_energy_model.model.setup import COUNT, TENSOR
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array
 
 # Clochiatti et al., eq. 17-18: for each joint, w the motor speed, "dir" where power flows to the
 # load,
@@ -161,7 +162,7 @@ KNOWN, VISCOUS, COULOMB, INERTIA = 0, 1, 2, 3
 """Columns of a joint's regression; those of the link tensors follow."""
 
 _ZERO = 1e-6  # RMS up to which a column counts as zero, in N m, rad/s or rad/s^2
-_DEPENDENT = 1e-9  # squared remainder up to which a column of length one depends on those before it
+_DEPENDENT = 3e-5  # remainder up to which a column of length one depends on those before it
 
 
 @dataclass(frozen=True)
@@ -206,31 +207,16 @@ def fit_dynamic_model(gram: Array, samples: int, measured: Measured) -> DynamicM
         if first:
             coefficients[joint, KNOWN] = 1.0
             right -= own[:-1, KNOWN]
-        free = first + _independent(own[first:-1, first:-1], samples)
+        # Of a matrix with the same products, and so the same dependent columns.
+        values, vectors = np.linalg.eigh(own[first:-1, first:-1])
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        root[:, np.linalg.norm(root, axis=0) <= _ZERO * np.sqrt(samples)] = 0.0
+        free = first + first_independent_columns(root, _DEPENDENT)
         coefficients[joint, free] = solve_normal_equations(own[np.ix_(free, free)], right[free])
     known = coefficients[:, KNOWN]
     constant = np.where(known != 0.0, 1.0 / np.where(known != 0.0, known, 1.0), np.nan)
     torques = (coefficients * constant[:, None]).T[[VISCOUS, COULOMB, INERTIA]]
     return DynamicModel(coefficients, None if first else constant, *torques)
-
-
-def _independent(gram: Array, samples: int) -> Indices:
-    """Columns of a Gram matrix [k, k] that are not zero and do not depend on those before them.
-
-    Symmetric elimination, column by column (Cholesky); what is left on the diagonal is the squared
-    remainder of a column of length one.
-    """
-    diagonal = np.diag(gram)
-    seen = diagonal > _ZERO**2 * samples
-    length = np.sqrt(np.where(seen, diagonal, 1.0))
-    rest = np.where(np.outer(seen, seen), gram / np.outer(length, length), 0.0)
-    kept = []
-    for column in range(len(gram)):
-        remainder = float(rest[column, column])
-        if remainder > _DEPENDENT:
-            kept.append(column)
-            rest = rest - np.outer(rest[:, column], rest[column]) / remainder
-    return np.array(kept, dtype=np.intp)
 
 
 class EcbotErrors(ErrorStatistics):
@@ -313,7 +299,8 @@ class Ecbot:
         if first is None:
             raise IdentificationError(f"{bags[0]}: no motion; record the arm while it moves")
         setup = stated_for(info, payload_of_row(first.payload[0]), robot, None).setup
-        self._dynamics = point_mass_dynamics(robot, setup)
+        points = replace(robot, inertia=np.zeros_like(robot.inertia))  # links without tensors
+        self._dynamics = ArmDynamics(points, setup)
         if measured is None:
             sensors = np.isfinite(first.torque).all()
             stated = np.isfinite(robot.torque_constant).all()
@@ -375,11 +362,6 @@ class Ecbot:
 
     def _values(self, part: RecordedMotion) -> Array:
         return part.torque if self.measured == "torque" else part.current
-
-
-def point_mass_dynamics(robot: RobotDescription, setup: Setup) -> ArmDynamics:
-    """Dynamics of an arm whose links have no tensors."""
-    return ArmDynamics(replace(robot, inertia=np.zeros_like(robot.inertia)), setup)
 
 
 def _pieces(part: RecordedMotion) -> Iterator[slice]:

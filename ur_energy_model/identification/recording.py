@@ -364,12 +364,6 @@ class Recording:
     samples_kept: Buffer[Telemetry] = field(repr=False)  # as recorded, in parts; see `kept`
     _torque: TorqueBuffer = field(repr=False)
 
-    # Of the last pass, by its payload; see `RecordingDynamics`
-    link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "link_torques": {}}
-
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
         source = str(path)
@@ -406,14 +400,6 @@ class Recording:
         """Release temporary files."""
         for buffer in (self.motions, self._torque, self.samples_kept):
             buffer.close()
-        self.keep_link_torques({})
-
-    def keep_link_torques(self, torques: dict[tuple[float, ...], Buffer[Array]]) -> None:
-        """Keep these torques in place of others."""
-        for buffer in self.link_torques.values():
-            buffer.close()
-        self.link_torques.clear()
-        self.link_torques.update(torques)
 
 
 # RTDE fields that identification and learning use.

@@ -295,7 +295,7 @@ _FIXED_STD = 1e-6
 _BORROWED_STD = 0.1  # prior of each component of a borrowed gravity [m/s^2]
 _NOISE_FLOOR = 1e-3
 _ROUNDS = 4
-_STEPS, _CONVERGED, _NEGLIGIBLE = 50, 1e-10, 1e-18
+_STEPS, _CONVERGED, _NEGLIGIBLE = 50, 1e-10, 1e-12
 """Most steps, and the relative reductions of the squares, found and expected, at which they end."""
 
 
@@ -415,11 +415,11 @@ class TargetMomentSolver:
                 brake = np.where(held, 1e12, damping) * information.diagonal()
                 step = splu((information + diags(brake)).tocsc()).solve(-gradient)
                 step[held] = 0.0
-                if -gradient @ step < _NEGLIGIBLE * cost:  # what it should gain
-                    return unknowns
                 trial = np.maximum(unknowns + step, lower)
                 found = self._normal_equations(trial)
                 gain = cost - found[0]
+                if gain <= 0.0 and -gradient @ step < _NEGLIGIBLE * cost:  # nothing to be gained
+                    return unknowns
                 damping *= 0.1 if gain > 0.0 else 10.0
             if gain <= 0.0:
                 break
