@@ -21,17 +21,11 @@ TORQUE_CONSTANT = np.array([0.105, 0.103, 0.107, 0.080, 0.078, 0.081])
 
 @dataclass(frozen=True)
 class ExactArm:
-    """Torque constants, friction and bus of the made-up arm.
-
-    Attributes:
-        law: friction law; parameters [terms, n], motor side, scaled by joint size.
-        current_delay: of the currents recorded behind motion and power [s].
-        current_noise: one standard deviation [A]; correlation: of one sample with the next.
-        power_noise: one standard deviation [W].
-    """
+    """Torque constants, friction and bus of the made-up arm."""
 
     robot: RobotDescription = field(default_factory=lambda: load_robot("ur5e"))
     law: FrictionLaw = LAWS["power_flow"]
+    # By name, motor side, scaled by joint size
     parameters: dict[str, float] = field(
         default_factory=lambda: {"viscous": 4e-4, "coulomb_direct": 0.06, "coulomb_reverse": 0.045}
     )
@@ -39,10 +33,10 @@ class ExactArm:
     resistance_factor: float = 0.9
     driver: float = 0.25
     standby: float = 26.0
-    current_noise: float = 0.02
-    correlation: float = 0.0
-    power_noise: float = 1.5
-    current_delay: float = 0.0
+    current_noise: float = 0.02  # one standard deviation [A]
+    correlation: float = 0.0  # of the noise of one sample with the next
+    power_noise: float = 1.5  # one standard deviation [W]
+    current_delay: float = 0.0  # of the currents recorded behind motion and power [s]
     setup: Setup = field(default_factory=Setup)
 
     @property
@@ -80,9 +74,8 @@ class ExactArm:
         white = random.standard_normal(q.shape)
         share = np.sqrt(1 - self.correlation**2)
         noise = lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
-        power = self.power(earlier[1], true_current) + self.power_noise * random.standard_normal(
-            len(time)
-        )
+        power = self.power(earlier[1], true_current)
+        power += self.power_noise * random.standard_normal(len(time))
         columns = {
             "target_q": q,
             "target_qd": qd,
@@ -93,8 +86,7 @@ class ExactArm:
             "actual_qd": qd,
             "actual_current": true_current + noise * self.size[None] ** 0.7,
             "joint_temperatures": np.full(q.shape, temperature),
-            "actual_robot_voltage": np.full(len(time), 47.8)
-            + 0.01 * random.standard_normal(len(time)),
+            "actual_robot_voltage": 47.8 + 0.01 * random.standard_normal(len(time)),
         }
         columns["actual_robot_current"] = power / columns["actual_robot_voltage"]
         info = RecordingInfo(source=source, robot=robot.name, rate=rate, simulated=True)
@@ -121,7 +113,6 @@ def write_bag(path: Path, telemetry: Telemetry) -> Path:
     """Telemetry as a bag."""
     info = telemetry.info
     names = load_robot(info.robot or "ur5e").joint_names
-    writer = BagWriter(path, info, tuple(telemetry.columns), joint_names=names)
-    writer.write(telemetry)
-    writer.close()
+    with BagWriter(path, info, tuple(telemetry.columns), joint_names=names) as writer:
+        writer.write(telemetry)
     return path

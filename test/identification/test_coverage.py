@@ -20,7 +20,7 @@ Scores = dict[str, np.ndarray]
 SPEED = 0.5  # joint speed at which friction is judged [rad/s]
 CURRENTS = ("actual_q", "actual_qd", "actual_current")
 FIELDS = {  # fields recorded, their rate [Hz], and number of arms
-    "all": ((), 125.0, 5),
+    "all": ((), 125.0, 4),
     "neither": (CURRENTS, 50.0, 3),
 }
 LEAST = {"torque_constant": 0.85, "friction": 0.85, "reflected_inertia": 0.0}

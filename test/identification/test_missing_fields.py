@@ -37,14 +37,11 @@ def identified(
     return identify([bag], robot, IdentificationOptions(friction="coulomb_viscous", **options))
 
 
-def scores(model: EnergyModel, quantity: str, truth: Any) -> np.ndarray:
-    """Errors over standard deviations [n]."""
-    value = np.array([getattr(joint, quantity) for joint in model.joints])
-    return np.asarray((value - truth) / [joint.std[quantity] for joint in model.joints])
-
-
 def covers(model: EnergyModel, quantity: str, truth: Any) -> bool:
-    return bool((np.abs(scores(model, quantity, truth)) < 3).all())
+    """Whether all errors are within three standard deviations."""
+    value = np.array([getattr(joint, quantity) for joint in model.joints])
+    std = np.array([joint.std[quantity] for joint in model.joints])
+    return bool((np.abs(value - truth) < 3 * std).all())
 
 
 def test_motor_inertia_from_currents_where_no_file_has_it(tmp_path: Path) -> None:

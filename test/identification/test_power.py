@@ -14,11 +14,6 @@ from ur_energy_model.telemetry.samples import Telemetry
 ARM = ExactArm(current_noise=0.0)
 
 
-@pytest.fixture(scope="module")
-def slow() -> Telemetry:
-    return ARM.record(120.0, seed=21)
-
-
 def fitted(
     made: Telemetry | None,
     kind: str = "physical",
@@ -32,16 +27,6 @@ def fitted(
     return fit.fit(kind, guess, std)
 
 
-def test_finds_standby_copper_and_driver_loss(slow: Telemetry) -> None:
-    result = fitted(slow)
-    assert result.source == "bus_power"
-    assert result.bus.standby == pytest.approx(ARM.standby, abs=0.3)
-    assert result.factors["copper"][0] == pytest.approx(ARM.resistance_factor, rel=0.1)
-    assert result.factors["conversion"][0] == pytest.approx(1.0, abs=0.01)
-    assert result.bus.residual == pytest.approx(ARM.power_noise, rel=0.05)
-    np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT, rtol=0.01)
-
-
 def test_finds_the_delay_of_the_currents() -> None:
     """With and without torque constants in the robot file, which weight the joints' delays."""
     arm = replace(ARM, current_delay=3e-3)
@@ -53,6 +38,10 @@ def test_finds_the_delay_of_the_currents() -> None:
         assert 0.0 < spread < 0.3e-3
         assert result.current_delay == pytest.approx(arm.current_delay, abs=3 * spread)
         np.testing.assert_allclose(result.back_emf_constant[:3], TORQUE_CONSTANT[:3], rtol=0.005)
+        assert result.source == "bus_power"
+        assert result.bus.standby == pytest.approx(arm.standby, abs=0.3)
+        assert result.factors["copper"][0] == pytest.approx(arm.resistance_factor, rel=0.1)
+        assert result.bus.residual == pytest.approx(arm.power_noise, rel=0.05)
 
 
 def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
@@ -69,16 +58,17 @@ def test_samples_at_which_the_capacitor_feeds_the_arm_are_left_out() -> None:
     assert without.residual == pytest.approx(plain.residual, rel=0.03)
 
 
-def test_catalogue_motors_are_assumed_and_only_standby_is_fitted(slow: Telemetry) -> None:
+def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
     """Clochiatti et al. 2024, eq. 23: W = (torque / k_m)^2 + torque * speed / 0.89."""
-    result = fitted(slow, "catalogue")
+    made = ARM.record(40.0, seed=21)
+    result = fitted(made, "catalogue")
     motor_constant = np.array([0.27426] * 3 + [0.06632] * 3)
     np.testing.assert_allclose(result.winding_resistance, (TORQUE_CONSTANT / motor_constant) ** 2)
     np.testing.assert_allclose(result.back_emf_constant, TORQUE_CONSTANT / 0.89)
     assert not result.bus.driver.any()
     assert result.bus.kind == result.source == "catalogue"
     assert result.bus.source == "bus_power"  # the standby power and the residual
-    assert result.bus.residual > fitted(slow).bus.residual
+    assert result.bus.residual > fitted(made).bus.residual
     prior = fitted(None)
     assert prior.source == "prior"
     assert prior.bus.standby == ARM.robot.standby_power

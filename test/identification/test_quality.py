@@ -96,10 +96,8 @@ def test_states_and_impossible_values_are_measured(good: Telemetry) -> None:
 
 
 def test_missing_fields_and_a_still_joint_rule_out_what_needs_them(good: Telemetry) -> None:
-    robot, gone = (
-        load_robot("ur5e"),
-        ("target_moment", "actual_robot_current", "joint_temperatures"),
-    )
+    robot = load_robot("ur5e")
+    gone = ("target_moment", "actual_robot_current", "joint_temperatures")
     some = {name: values for name, values in good.columns.items() if name not in gone}
     quality = assess(replace(good, columns=some), robot=robot)
     grades = {use.purpose: use.grade for use in quality.uses}
