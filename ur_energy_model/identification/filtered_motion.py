@@ -83,14 +83,11 @@ _MOVING = 0.02
 _ACCEPTED_LOSS = 0.05
 
 
+@dataclass(frozen=True)
 class ParallelFilter:
-    """Low-pass filter for measurement and model columns of one recording alike.
+    """Low-pass filter for measurement and model columns of one recording alike."""
 
-    `cutoff`: [Hz].
-    """
-
-    def __init__(self, cutoff: float) -> None:
-        self.cutoff = cutoff
+    cutoff: float  # [Hz]
 
     def inside(self, motion: FilteredMotion) -> slice:
         """Samples out of reach of the ends of the stretch, thinned to what the cut-off needs."""
@@ -255,13 +252,10 @@ _PADDING = 1.5  # extension at either end of a stretch, in periods of the bandwi
 
 
 class MotionStream:
-    """Turns batches of one recording into filtered motions, in constant memory.
+    """Turns batches of one recording with n joints into filtered motions, in constant memory.
 
-    Args:
-        dof: number of joints n.
-        cutoff: of the second, narrow filter [Hz]; the filter applied here is WIDENING times wider.
-        period: nominal sample period [s].
-        moment: filter target_moment too.
+    `cutoff` is that of the second, narrow filter [Hz] (the one here is WIDENING times wider),
+    `period` the nominal sample period [s]; `moment`: filter target_moment too.
     """
 
     def __init__(self, dof: int, cutoff: float, period: float, *, moment: bool = True) -> None:

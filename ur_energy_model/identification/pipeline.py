@@ -50,54 +50,33 @@ from ur_energy_model.typing import Mask, Progress
 
 @dataclass(frozen=True)
 class IdentificationOptions:
-    """What to identify, and what the user states.
+    """What to identify, and what the user states."""
 
-    Attributes:
-        friction: name of a friction law, or "auto" to choose one per joint.
-        power_model: "physical", "ecbot" or "catalogue" (Clochiatti et al. 2024, eq. 23).
-        setup: mounting and payload as stated by the user, a prior for the estimate.
-        payload: on the flange, if another one is set in the controller; IDENTIFIED to find it from
-            the currents; None to use the one in target_moment.
-        identify_tensors: identify the link tensors instead of using the robot file's.
-        prior: from other arms of a fleet.
-    """
-
-    friction: str = AUTO
-    power_model: str = "physical"
-    setup: Setup | None = None
+    friction: str = AUTO  # name of a friction law, or "auto" to choose one per joint
+    power_model: str = "physical"  # or "ecbot", "catalogue" (Clochiatti et al. 2024, eq. 23)
+    setup: Setup | None = None  # mounting and payload as stated, a prior for the estimate
+    # On the flange, if another one is set in the controller; IDENTIFIED to find it from the
+    # currents; None to use the one in target_moment
     payload: Payload | str | None = None
-    identify_tensors: bool = False
-    prior: ArmPrior = OF_TYPE
+    identify_tensors: bool = False  # instead of using the robot file's link tensors
+    prior: ArmPrior = OF_TYPE  # from other arms of a fleet
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Result of `identify`.
+    """Result of `identify`."""
 
-    Attributes:
-        robot: the arm as its robot file describes it.
-        model: ready to save.
-        joints: current stage per joint (comparison of laws, sources).
-        power: power stage.
-        setups: setup stage, None where no target_moment was recorded.
-        fit, validation: metrics.
-        warnings: for the user, one line each.
-        payload_checks: payload that the currents of each recording show.
-        failed: bags that were left out, with reasons.
-        notes: how much of long recordings was used, one line each.
-    """
-
-    robot: RobotDescription
-    model: EnergyModel
-    joints: tuple[JointEstimate, ...]
-    power: PowerFitResult
-    setups: DynamicsEstimate | None
+    robot: RobotDescription  # the arm as its robot file describes it
+    model: EnergyModel  # ready to save
+    joints: tuple[JointEstimate, ...]  # current stage per joint (comparison of laws, sources)
+    power: PowerFitResult  # power stage
+    setups: DynamicsEstimate | None  # setup stage, None where no target_moment was recorded
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
-    warnings: tuple[str, ...]
-    payload_checks: tuple[PayloadCheck, ...] = ()
-    failed: tuple[BagResult[Any], ...] = ()
-    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...]  # for the user, one line each
+    payload_checks: tuple[PayloadCheck, ...] = ()  # what the currents of each recording show
+    failed: tuple[BagResult[Any], ...] = ()  # bags that were left out, with reasons
+    notes: tuple[str, ...] = ()  # how much of long recordings was used, one line each
 
 
 def identify(
@@ -111,16 +90,9 @@ def identify(
 ) -> Identification:
     """Identify an arm from one or more bags; memory does not grow with their length.
 
-    The model depends neither on the order of the bags nor on what reads them.
-
-    Args:
-        bags: recordings to fit, together.
-        robot: description or name of the arm.
-        options: the defaults if None.
-        validate: held-out recordings, for metrics only.
-        progress: called with fraction (NaN if unknown) and text.
-        each: reads and compares bags, leaving out those that fail; if None this is done here, and
-            a bag that fails is an error.
+    The model depends neither on the order of the bags nor on what reads them. `validate` are held
+    out, for metrics only. `each` reads and compares bags, leaving out those that fail; if None this
+    is done here, and a bag that fails is an error.
 
     Raises:
         UrEnergyError: unusable input, with place and remedy.

@@ -182,18 +182,6 @@ class DynamicModel:
     inertia: Array
 
 
-def dynamic_columns(dynamics: ArmDynamics, q: Array, qd: Array, qdd: Array) -> Array:
-    """Columns of the regressions [samples, n, 4 + 6 n], from positions, speeds, accelerations.
-
-    `dynamics` are those of the arm with point masses.
-    """
-    samples, n = q.shape
-    rigid = dynamics.regressor(q, qd, qdd).reshape(samples, n, n, COUNT)
-    tensors = rigid[..., TENSOR].reshape(samples, n, -1)
-    known = dynamics.inverse_dynamics(q, qd, qdd)
-    return np.concatenate([np.stack([known, qd, np.sign(qd), qdd], axis=2), tensors], axis=2)
-
-
 def fit_dynamic_model(gram: Array, samples: int, measured: Measured) -> DynamicModel:
     """Least squares of every joint; columns that depend on those before them get zero.
 
@@ -277,12 +265,9 @@ class Ecbot:
     """EcBot's models of an arm, fitted to bags in constant memory.
 
     `measured` is what the arm measures; None takes torques where the bags have them and the robot
-    file has no torque constants, else currents.
-
-    Attributes:
-        samples: number of training samples.
-        dynamics: the dynamic model.
-        coefficients: of the power model [4n + 1], see `free_power_columns`.
+    file has no torque constants, else currents. Of `samples` training samples, `dynamics` is the
+    dynamic model and `coefficients` are those of the power model [4n + 1], see
+    `free_power_columns`.
 
     Raises:
         UrEnergyError: unusable bags, or no samples with both motion and power.
@@ -308,14 +293,13 @@ class Ecbot:
         self.measured: Measured = measured
         self.samples = 0
         gram, power = np.zeros(()), np.zeros(())
-        for part in self._motions(bags):
-            values = self._values(part)
-            for rows in _pieces(part):
-                columns = [self._columns(part, rows), values[rows, :, None]]
-                gram = gram + gram_matrices_by_joint(np.concatenate(columns, axis=2))
+        for part, values in self._motions(bags):
+            for columns, rows in self._columns(part):
+                both = np.concatenate([columns, values[rows, :, None]], axis=2)
+                gram = gram + gram_matrices_by_joint(both)
             self.samples += len(part)
-            columns = [free_power_columns(part.time, part.qd, values), part.power[:, None]]
-            whole = np.concatenate(columns, axis=1)[np.isfinite(part.power)]
+            own = free_power_columns(part.time, part.qd, values)
+            whole = np.column_stack([own, part.power])[np.isfinite(part.power)]
             power = power + whole.T @ whole
         if not power.any():
             raise IdentificationError(
@@ -327,19 +311,12 @@ class Ecbot:
 
     def test(self, bags: Sequence[str | Path]) -> EcbotTest:
         """Errors on these bags; the supply takes no power back."""
-        dynamics, power, from_measured = (
-            EcbotErrors(k) for k in (len(self.dynamics.viscous), 1, 1)
-        )
-        curves = np.zeros((0, 3))
-        for part in self._motions(bags):
-            values, known = self._values(part), np.isfinite(part.power)
-            model = self.dynamics.coefficients
-            estimate = np.concatenate(
-                [
-                    np.einsum("sjc,jc->sj", self._columns(part, rows), model)
-                    for rows in _pieces(part)
-                ]
-            )
+        model, curves = self.dynamics.coefficients, np.zeros((0, 3))
+        dynamics, power, from_measured = (EcbotErrors(k) for k in (len(model), 1, 1))
+        for part, values in self._motions(bags):
+            known, estimate = np.isfinite(part.power), np.empty_like(values)
+            for columns, rows in self._columns(part):
+                estimate[rows] = np.einsum("sjc,jc->sj", columns, model)
             dynamics.accumulate(values, estimate)
             motion, direct = (
                 np.maximum(free_power_columns(part.time, part.qd, each) @ self.coefficients, 0.0)
@@ -353,16 +330,19 @@ class Ecbot:
         start = time[:1]
         return EcbotTest(dynamics, power, from_measured, time - start, measured_power, model_power)
 
-    def _columns(self, part: RecordedMotion, rows: slice) -> Array:
-        return dynamic_columns(self._dynamics, part.q[rows], part.qd[rows], part.qdd[rows])
-
-    def _motions(self, bags: Sequence[str | Path]) -> Iterator[RecordedMotion]:
+    def _motions(self, bags: Sequence[str | Path]) -> Iterator[tuple[RecordedMotion, Array]]:
+        """Motions, and the currents or torques measured."""
         for bag in bags:
-            yield from recorded_motions(bag, CUTOFF)
+            for part in recorded_motions(bag, CUTOFF):
+                yield part, part.torque if self.measured == "torque" else part.current
 
-    def _values(self, part: RecordedMotion) -> Array:
-        return part.torque if self.measured == "torque" else part.current
-
-
-def _pieces(part: RecordedMotion) -> Iterator[slice]:
-    return slices_between(range(_ROWS, len(part), _ROWS), len(part))
+    def _columns(self, part: RecordedMotion) -> Iterator[tuple[Array, slice]]:
+        """Columns of the regressions [samples, n, 4 + 6 n], and their rows."""
+        for rows in slices_between(range(_ROWS, len(part), _ROWS), len(part)):
+            q, qd, qdd = part.q[rows], part.qd[rows], part.qdd[rows]
+            samples, n = q.shape
+            rigid = self._dynamics.regressor(q, qd, qdd).reshape(samples, n, n, COUNT)
+            tensors = rigid[..., TENSOR].reshape(samples, n, -1)
+            known = self._dynamics.inverse_dynamics(q, qd, qdd)
+            others = np.stack([known, qd, np.sign(qd), qdd], axis=2)
+            yield np.concatenate([others, tensors], axis=2), rows
