@@ -11,7 +11,6 @@ from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.identification.target_moment import (
-    CENTER,
     COUNT,
     DELAY,
     GRAVITY,
@@ -45,13 +44,10 @@ class EstimatedSetup:
     setup: Setup  # estimate
     setup_source: str  # "estimated" where target_moment determines it, else the source of `stated`
     mass_std: float  # standard deviation [kg]
-    center_std: Array  # [3], m
     # Of target_moment behind the motion it belongs to [s]. With recorded targets the position
     # is older: target_moment = f(target_q - delay * target_qd, ...)
     delay: float
     reference: str  # "target" where recorded targets were used, "actual" where filtered measurement
-    rms: Array  # torque residual per joint [n], N m
-    r2: Array  # coefficient of determination per joint [n]; NaN for a torque that never changes
     samples: int  # number of samples used
     warnings: tuple[str, ...]  # differences from the stated setup, one line each
 
@@ -72,7 +68,6 @@ class DynamicsEstimate:
     # One entry per recording, or several where its payload changes
     recordings: tuple[EstimatedSetup, ...]
     rms: Array  # torque residual per joint over all recordings [n], N m
-    r2: Array  # coefficient of determination per joint [n]
     warnings: tuple[str, ...]  # for the user, one line each
 
 
@@ -114,11 +109,10 @@ def estimate_dynamics(
     solver, n = TargetMomentSolver(columns, useful), robot.dof
     unknowns, std, inertia_std, tensors = solver.solve()
     setups, setups_std = (values[columns.common :].reshape(-1, COUNT) for values in (unknowns, std))
-    each = solver.squares(unknowns)
-    rows = zip(useful, setups, setups_std, each, strict=True)
-    entries = tuple(_estimated_setup(*row) for row in rows)
+    entries = tuple(map(_estimated_setup, useful, setups, setups_std))
     longest = max(entries, key=lambda entry: entry.samples)
-    squares, moved, inertia = each.sum(axis=0), solver.moved, unknowns[:n]
+    squares, moved = solver.squares(unknowns).sum(axis=0), solver.moved
+    inertia = unknowns[:n]
     return DynamicsEstimate(
         setup=longest.setup,
         setup_source=longest.setup_source,
@@ -128,15 +122,12 @@ def estimate_dynamics(
         link_tensors=tensors,
         recordings=entries,
         rms=np.sqrt(squares / sum(entry.samples for entry in useful)),
-        r2=_r2(squares, np.sum([entry.torque_spread for entry in useful], axis=0)),
         warnings=tuple(line for entry in entries for line in entry.warnings),
     )
 
 
-def _estimated_setup(
-    data: TorqueInformation, unknowns: Array, std: Array, squares: Array
-) -> EstimatedSetup:
-    """One setup from its unknowns and their standard deviations [14], and its squares [n]."""
+def _estimated_setup(data: TorqueInformation, unknowns: Array, std: Array) -> EstimatedSetup:
+    """One setup from its unknowns and their standard deviations [14]."""
     gravity_std, mass_std = float(std[GRAVITY].max()), float(std[MASS])
     found, stated, source = setup_from(unknowns, mass_std), data.stated.setup, data.stated.source
     warnings = []
@@ -161,11 +152,8 @@ def _estimated_setup(
         setup=found,
         setup_source="estimated" if decided else source,
         mass_std=mass_std,
-        center_std=std[CENTER],
         delay=data.nominal_delay + float(unknowns[DELAY]),
         reference=data.kind,
-        rms=np.sqrt(squares / data.samples),
-        r2=_r2(squares, data.torque_spread),
         samples=data.samples,
         warnings=tuple(warnings),
     )
@@ -175,11 +163,6 @@ def angle_between(first: Array, second: Array) -> float:
     """Angle between two vectors [3], rad."""
     cosine = first @ second / (np.linalg.norm(first) * np.linalg.norm(second))
     return float(np.arccos(np.clip(cosine, -1.0, 1.0)))
-
-
-def _r2(squares: Array, spread: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(spread > 1e-9, 1 - squares / spread, np.nan))
 
 
 # Identification stage of mounting, payload, link tensors and reflected inertia.

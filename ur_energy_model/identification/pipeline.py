@@ -24,7 +24,6 @@ from ur_energy_model.identification.assembly import (
     fit_drives,
 )
 from ur_energy_model.identification.dynamics import (
-    DynamicsEstimate,
     RecordingDynamics,
     estimate_setups,
     inertia_from_torque,
@@ -70,7 +69,6 @@ class Identification:
     model: EnergyModel  # ready to save
     joints: tuple[JointEstimate, ...]  # current stage per joint (comparison of laws, sources)
     power: PowerFitResult  # power stage
-    setups: DynamicsEstimate | None  # setup stage, None where no target_moment was recorded
     fit: tuple[Metrics, ...]
     validation: tuple[Metrics, ...]
     warnings: tuple[str, ...]  # for the user, one line each
@@ -159,7 +157,6 @@ def identify(
             model=model,
             joints=drives.joints,
             power=drives.power,
-            setups=arm.body.estimate,
             fit=fit,
             validation=validation,
             warnings=tuple(lines),

@@ -147,7 +147,6 @@ _ACCELERATION_BANDWIDTH = 15.0
 _BANDWIDTH = 2.5  # common filter of both sides [Hz]: arm motion lies below it, mostly noise above
 _EDGE = 0.4  # dropped at either end of a filtered stretch [s]
 _STEADY = 0.01  # joints that travel less do not identify an inertia [rad]
-_TORQUE, _ONE = -4, -1  # columns of the torque, before its two derivatives, and of the constant
 
 
 @dataclass
@@ -203,12 +202,6 @@ class TorqueInformation:
     def gram(self) -> Array:
         """Sum over all blocks [n, k, k], once all parts are added."""
         return np.asarray(self.grams.blocks.sum(axis=0))
-
-    @property
-    def torque_spread(self) -> Array:
-        """Sum of squared deviations of the torque from its mean [n], (N m)^2."""
-        total = self.gram[:, _TORQUE, _TORQUE] - self.gram[:, _TORQUE, _ONE] ** 2 / self.samples
-        return np.asarray(np.maximum(total, 0.0))
 
     @property
     def moved(self) -> Mask:
