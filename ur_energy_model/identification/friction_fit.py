@@ -422,7 +422,6 @@ class CurrentRegression:
             covariance=covariance,
             source=dict(zip(names, sources, strict=True)),
             residual=solution.residual,
-            effective_samples=solution.effective_samples,
             regressed_constant=constant,
             regressed_std=deviation,
         )

@@ -49,7 +49,6 @@ class JointEstimate:
     covariance: Array  # of (1/k_t, friction parameters / k_t)
     source: dict[str, str]  # "current" or "prior", by quantity
     residual: float  # RMS while moving [A], NaN if the joint did not move
-    effective_samples: float  # number of independent samples with the same information
     # Torque constant from currents alone [N m/A]
     regressed_constant: float
     regressed_std: float
