@@ -19,7 +19,7 @@ from ur_energy_model.files import remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, blocks_at, summary_of
-from ur_energy_model.telemetry.bag.mcap_writer import McapWriter, is_written
+from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY, McapWriter, is_written
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC, TOPICS, topics_in
 from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
@@ -237,8 +237,9 @@ class _RecoveredFile:
         blocks = list(islice(found, _MOST_BLOCKS + 1))
         if len(blocks) > _MOST_BLOCKS:
             raise reader.refuse("has a chunk of messages of too many sizes")
+        own = reader.library == LIBRARY
         decoded = {  # all of them, before any is counted
-            i: list(self._decoder.decode(block.payload, constant_layout=False))
+            i: list(self._decoder.decode(block.payload, constant_layout=own))
             for i, block in enumerate(blocks)
             if reader.channels[block.channel].topic.endswith(TELEMETRY_TOPIC)
         }
