@@ -62,10 +62,8 @@ class Allocator:
     for. Beyond the time at which it is zero, waiting where the arm is held most cheaply costs less
     than moving slower.
 
-    Args:
-        moves: the arm on the path of each, and its limits.
-        holding: least power of waiting [W].
-        fastest: the moves' time-optimal laws.
+    The moves are given by the arm on their path and their limits, holding is the least power of
+    waiting [W], and fastest are the moves' time-optimal laws.
     """
 
     def __init__(
@@ -170,14 +168,10 @@ TYPED_TOLERANCE = 1.001
 
 
 class CycleProblem:
-    """One cycle to be optimized.
+    """One recorded cycle to be optimized.
 
-    Args:
-        model: of the arm, in the session of the recording where it is known.
-        cycle: as recorded.
-        options: what it may become.
-        robot: the arm.
-        arms: of a problem of the same cycle, to be used again.
+    The model is best in the session of the recording; `arms` of a problem of the same cycle can be
+    used again.
 
     Attributes:
         energies: of cycles of this arm.

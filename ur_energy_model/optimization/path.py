@@ -126,16 +126,11 @@ _TINY = 1e-12
 
 
 class PathDynamics:
-    """One arm on the path of one recorded move, divided into N intervals.
+    """One arm, with its payload, on the path of one recorded move, divided into N intervals.
 
-    The path is a smooth curve, twice differentiable, with as few knots as keep to the move.
-
-    Args:
-        model: of the arm, n joints.
-        dynamics: of the arm with its payload.
-        move: times of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s.
-        temperature: of the joints [n], degC; None if unknown.
-        intervals: N; None chooses it.
+    The path is a smooth curve, twice differentiable, with as few knots as keep to the move: times
+    of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s. N is chosen where None;
+    temperatures of the joints [n], degC, are unknown where None.
 
     Attributes:
         duration: of the recorded move [s].

@@ -96,13 +96,8 @@ def optimize_plan(
 ) -> Plan:
     """The plan with the time law of least energy on its path; the plan itself if none is cheaper.
 
-    Args:
-        model: of the arm.
-        plan: from rest to rest.
-        duration: of the new plan [s]; that of the plan if None.
-        dynamics: of the arm in its setup; the model's where None.
-        temperature: of the joints [n], degC.
-        limits: to keep; None takes the robot file's, raised to what the plan itself needs.
+    From rest to rest, in `duration` s (that of the plan if None) and within limits (if None those
+    of the robot file, raised to what the plan itself needs); others as in `optimize_moves`.
 
     Raises:
         InputError: the duration is below the time-optimal one.

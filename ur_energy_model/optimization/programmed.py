@@ -63,13 +63,9 @@ def programmed_move(
     """The moveJ or moveL that a recorded move is; None if it is neither.
 
     A line that is straight in joint space counts as moveJ, even if the tool moves straight too.
-
-    Args:
-        time: since the start of the move [k], s.
-        q: target positions of the move [k, n], rad.
-        robot: the arm; its nominal kinematics are used.
-        tool: tool centre point in the flange frame [6]; the flange where None. It matters only
-            where the tool turns on its way.
+    Times are those since the start of the move [k], s, with target positions [k, n], rad; nominal
+    kinematics are used. The tool centre point [6], in the flange frame (the flange where None),
+    matters only where the tool turns on its way.
     """
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
@@ -179,13 +175,8 @@ def best_trapezoid(
     Both are rounded up to numbers that a person types, so that the move is never longer than its
     slot. None if no trapezoid in this slot keeps the limits.
 
-    Args:
-        move: as recorded.
-        slot: time for the move [s].
-        cost: energy of a motion that lasts the slot at most, with the rest after it [J]; infinite
-            if it exceeds a limit.
-        units: of typed speeds and accelerations in SI.
-        max_speedup: largest factor on the recorded speed and acceleration as typed.
+    The cost is the energy of a motion that lasts the slot at most, with the rest after it [J],
+    infinite if it exceeds a limit; the units are those of typed speeds and accelerations in SI.
     """
     slowest = move.distance / slot
     recorded = (move.speed, move.acceleration)
