@@ -17,7 +17,12 @@ from ur_energy_model.optimization.cycle import (
     recorded_stretches,
     with_rest,
 )
-from ur_energy_model.optimization.optimized_cycle import OptimizedCycle, OptimizedMove
+from ur_energy_model.optimization.optimized_cycle import (
+    ArmLoad,
+    Ceiling,
+    OptimizedCycle,
+    OptimizedMove,
+)
 from ur_energy_model.optimization.pendant import sheet_of, typed_stretches
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
@@ -127,6 +132,8 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         typed_energy=sum(each.typed_energy for each in new),
         typed_duration=sum(stretch.plan.duration for stretch in typed),
         typed_interval=(9.0, 19.0),
+        ceiling=Ceiling(0.5, 20.0, 30.0, 60.0),
+        loads=(ArmLoad("elbow_joint", 0.3, 0.1, 200.0),) * 3,
     )
 
 

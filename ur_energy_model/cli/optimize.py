@@ -113,8 +113,7 @@ def _measured(
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     """The result; with `pareto`, also the least energy over the cycle time."""
     cycle, sheet = optimized.cycle, optimized.sheet
-    if optimized.ceiling is not None:
-        _print_text(optimized.ceiling.text())
+    _print_text(optimized.ceiling.text())
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     print_table(
         f"What to type, now → new ({Path(cycle.source).name}: {many} of {cycle.duration:.2f} s, "
@@ -166,14 +165,13 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
         f"with 95 % confidence){_unproven(low > 0.0)}."
     )
-    if optimized.loads is not None:
-        now, _, fast = optimized.loads
-        _print_text(
-            f"As fast as possible costs the arm {100 * fast.torque_share:.0f} % of the largest "
-            f"torque ({fast.joint}; now {100 * now.torque_share:.0f} %), "
-            f"{fast.torque_rms / now.torque_rms:.1f} times the effective torque, and "
-            f"{fast.power:.0f} W at its peak (now {now.power:.0f} W)."
-        )
+    now, _, fast = optimized.loads
+    _print_text(
+        f"As fast as possible costs the arm {100 * fast.torque_share:.0f} % of the largest "
+        f"torque ({fast.joint}; now {100 * now.torque_share:.0f} %), "
+        f"{fast.torque_rms / now.torque_rms:.1f} times the effective torque, and "
+        f"{fast.power:.0f} W at its peak (now {now.power:.0f} W)."
+    )
     if cycle.measured_energy is not None:
         note(
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "

@@ -107,8 +107,8 @@ class OptimizedCycle:
     typed_energy: float  # when exactly the sheet is typed
     typed_duration: float  # when exactly the sheet is typed [s]
     typed_interval: tuple[float, float]  # of that saving, as `saving_interval`
-    ceiling: Ceiling | None = None  # None if it was not computed
-    loads: tuple[ArmLoad, ArmLoad, ArmLoad] | None = None  # recorded, typed, as fast as possible
+    ceiling: Ceiling
+    loads: tuple[ArmLoad, ArmLoad, ArmLoad]  # recorded, typed, as fast as possible
     measured: MeasuredSaving | None = None  # None unless it was run
 
     @property
@@ -129,10 +129,9 @@ class OptimizedCycle:
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
-        cycle, loads = self.cycle, self.loads
-        names = ("recorded", "typed", "time_optimal")
+        cycle, names = self.cycle, ("recorded", "typed", "time_optimal")
         return {
-            "ceiling": None if self.ceiling is None else self.ceiling.as_json(),
+            "ceiling": self.ceiling.as_json(),
             "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
             "cycle": {
                 **_named(cycle, ("duration", "slack", "count", "found_by")),
@@ -143,7 +142,7 @@ class OptimizedCycle:
             **_named(self, _FIGURES),
             "typed_saving_percent_interval": self.typed_interval,
             "saving_percent_interval": self.saving_interval,
-            "load": None if loads is None else dict(zip(names, loads, strict=True)),
+            "load": dict(zip(names, self.loads, strict=True)),
         }
 
     def _move_json(self, each: OptimizedMove) -> dict[str, Any]:

@@ -277,11 +277,9 @@ def energies_table(optimized: OptimizedCycle) -> Table:
     )
 
 
-def ceiling_table(optimized: OptimizedCycle) -> Table | None:
-    """What can be saved at all, and what speed costs the arm; None if it was not computed."""
+def ceiling_table(optimized: OptimizedCycle) -> Table:
+    """What can be saved at all, and what speed costs the arm."""
     ceiling, loads = optimized.ceiling, optimized.loads
-    if ceiling is None or loads is None:
-        return None
     second = ceiling.joules_per_second
     now, typed, fast = loads
     return Table(
@@ -339,13 +337,15 @@ def optimization_page(report: OptimizationReport) -> Page:
     low, high = found.typed_interval if measured is None else measured.interval
     saving = found.typed_saving_percent if measured is None else measured.saving_percent
     grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
-    ceiling = () if found.ceiling is None else (Statement("good", found.ceiling.text()),)
     verdict = ModelVerdict(
         grade,
         f"{saving:.1f} % less energy per cycle, "
         f"{'predicted as typed' if measured is None else 'measured'} ({low:.1f} to {high:.1f} % "
         f"with 95 % confidence{'' if found.proven else ': not proven'}).",
-        (*ceiling, *(Statement("fair", note) for note in found.notes)),
+        (
+            Statement("good", found.ceiling.text()),
+            *(Statement("fair", note) for note in found.notes),
+        ),
     )
     before, after = (float(powers.total.max()) for powers in (report.before, report.after))
     tiles = [
