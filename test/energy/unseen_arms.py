@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
-from ur_energy_model.demo.run import TrueEnergy, true_energy
+from ur_energy_model.demo.run import true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import PowerOptions
@@ -67,7 +68,7 @@ def unseen_robot(name: str, seed: int) -> RobotDescription:
     )
 
 
-def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, TrueEnergy]:
+def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetry, dict[str, Any]]:
     robot = load_robot(name)
     if seed % 2:
         motion = named_motion("pick_and_place", robot)
@@ -95,17 +96,18 @@ def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = Non
     return summarise(calculator, meter, measured)
 
 
-def compared(summary: EnergySummary, truth: TrueEnergy) -> Trial:
-    moved = truth.electrical > LEAST_SHARE * truth.bus
-    error = (summary.electrical - truth.electrical)[moved]
-    std, true = summary.electrical_std[moved], truth.electrical[moved]
+def compared(summary: EnergySummary, truth: dict[str, Any]) -> Trial:
+    electrical, bus = truth["electrical_energy"], truth["bus_energy"]
+    moved = electrical > LEAST_SHARE * bus
+    error = (summary.electrical - electrical)[moved]
+    std, true = summary.electrical_std[moved], electrical[moved]
     return Trial(
         error / std,
         100 * CONFIDENCE * std / true,
         100 * error / true,
-        (summary.supply - truth.bus) / summary.supply_std,
-        100 * CONFIDENCE * summary.supply_std / truth.bus,
-        100 * (summary.supply / truth.bus - 1),
+        (summary.supply - bus) / summary.supply_std,
+        100 * CONFIDENCE * summary.supply_std / bus,
+        100 * (summary.supply / bus - 1),
         summary.session.anchored,
     )
 

@@ -176,7 +176,7 @@ def test_every_start_of_a_cell_records(
     assert all(len(read_bag(bag)) > 0 for bag in bags)
 
 
-@pytest.mark.parametrize(("name", "phases"), [("estimator_node", 3), ("logger_node", 2)])
+@pytest.mark.parametrize(("name", "phases"), [("estimator_node", 2), ("logger_node", 2)])
 def test_a_node_ends_cleanly_whenever_it_is_interrupted(
     name: str, phases: int, cell: Cell, model: Path, tmp_path: Path, fresh_host
 ) -> None:

@@ -85,12 +85,7 @@ def layouts(options: argparse.Namespace) -> None:
 
 
 def completion(options: argparse.Namespace) -> None:
-    """Print the script.
-
-    Raises:
-        MissingPackageError: shtab is not installed.
-        InputError: it is too old for this shell.
-    """
+    """Print the script; refused where shtab is not installed, or too old for this shell."""
     from ur_energy_model.cli.parser import build_parser
     from ur_energy_model.model.friction import LAWS
     from ur_energy_model.model.robots import available_robots

@@ -104,8 +104,7 @@ def _obstacles(
 def run_recorded(plan: ExecutionPlan, host: str, bag: Path, *, assume_yes: bool) -> ExecutionResult:
     """Run a trajectory and record it, with confirmation and progress.
 
-    Raises:
-        MotionRefusedError: it was not confirmed or stopped before its end; the bag is kept.
+    MotionRefusedError if it is not confirmed, or stopped before its end; the bag is kept.
     """
 
     def approve(summary: MotionSummary) -> bool:

@@ -47,11 +47,7 @@ if TYPE_CHECKING:
 
 
 def store_given(options: argparse.Namespace) -> HistoryStore:
-    """STORE, to be read.
-
-    Raises:
-        UrEnergyError: it is no folder, or cannot be read.
-    """
+    """STORE, to be read; refused if it is no folder."""
     store = HistoryStore(options.store)
     if "://" not in options.store and not user_path(options.store).is_dir():
         raise StoreError(options.store, "is not there", "make a store with ur_energy history add")
@@ -59,11 +55,7 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
 
 
 def _work_of(options: argparse.Namespace) -> BagWork:
-    """The work on each bag that the options describe.
-
-    Raises:
-        InputError: no such model or robot.
-    """
+    """The work on each bag that the options describe."""
     from ur_energy_model.plant.add import BagWork
 
     named = options.model is not None or options.robot is not None

@@ -115,11 +115,7 @@ def _options_given(options: argparse.Namespace) -> IdentificationOptions:
 def _given_setup(
     options: argparse.Namespace, robot: RobotDescription, payload: Payload | None
 ) -> Setup | None:
-    """Mounting and payload as the user states them; None if neither is stated.
-
-    Raises:
-        InputError: a vector that cannot be gravity.
-    """
+    """Mounting and payload as the user states them; None if neither is stated."""
     if options.gravity is None and payload is None:
         return None
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]

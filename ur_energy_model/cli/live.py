@@ -31,11 +31,7 @@ if TYPE_CHECKING:
 
 
 def check_ports(stated: SinkOptions) -> None:
-    """Refuse servers whose address another program has.
-
-    Raises:
-        InputError: it is in use, or this machine does not have it.
-    """
+    """Refuse servers whose address is in use, or which this machine does not have."""
     with ExitStack() as held:  # each until all are checked: two sinks cannot share one
         for kind in SINKS:
             for text in kind.stated(stated) if kind.port is not None else ():
@@ -60,18 +56,35 @@ LONGEST_BATCH = 0.05
 
 def run(options: argparse.Namespace) -> None:
     """Show the arm until the user quits."""
+    from rich.console import Console
+
     stated = given(SinkOptions, options)
     check_ports(stated)
+    robot = None if options.robot is None else load_robot(options.robot).name
+    span = min(LONGEST_BATCH, 1.0 / stated.sink_rate)
+
+    def source() -> TelemetrySource:
+        if options.bag is not None:
+            return BagSource(options.bag, fields=LIVE_FIELDS, real_time=True, batch_seconds=span)
+        return RtdeSource(options.host, robot=robot, fields=LIVE_FIELDS, batch_seconds=span)
+
     arm = LiveArm(
         str(options.bag or options.host),
-        _source(options, min(LONGEST_BATCH, 1.0 / stated.sink_rate)),
+        source,
         _model(options),
         LiveOptions(state_file=options.state_file, same_arm=options.same_arm),
         clock=HOST_CLOCK if options.bag is None else None,
     )
     stop = threading.Event()
     outlets = SinkGroup(open_sinks(stated, arm.actions), stated.sink_rate)
-    viewer = _viewer(options, arm, stop)
+    console = Console(highlight=False)
+    viewer: Screen | Lines
+    if options.json:
+        viewer = Lines(arm.state, stop, json_line, note)
+    elif not console.is_terminal or console.is_dumb_terminal:
+        viewer = Lines(arm.state, stop, text_line, note, patience=WAITING)
+    else:
+        viewer = Screen(console, arm.state, stop)
     with closing(outlets), on_stop_signal(stop.set), closing(arm), viewer:
         arm.start(outlets)
         _watch(viewer, arm, options.duration)
@@ -79,11 +92,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[EnergyModel, str]]:
-    """Finds the model for the arm that the first samples name.
-
-    Raises:
-        InputError: no such model or robot, or nothing names the robot of a bag.
-    """
+    """Finds the model for the arm that the first samples name."""
     bags = [] if options.bag is None else [options.bag]
     if options.model is not None or options.robot is not None or bags:
         chosen = chosen_model(options.model, options.robot, bags)
@@ -101,29 +110,6 @@ def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[Energ
         return chosen.model, chosen.words
 
     return named_by_controller
-
-
-def _source(options: argparse.Namespace, batch_seconds: float) -> Callable[[], TelemetrySource]:
-    if options.bag is not None:
-        return lambda: BagSource(
-            options.bag, fields=LIVE_FIELDS, real_time=True, batch_seconds=batch_seconds
-        )
-    robot = None if options.robot is None else load_robot(options.robot).name
-    return lambda: RtdeSource(
-        options.host, robot=robot, fields=LIVE_FIELDS, batch_seconds=batch_seconds
-    )
-
-
-def _viewer(options: argparse.Namespace, arm: LiveArm, stop: threading.Event) -> Screen | Lines:
-    from rich.console import Console
-
-    if options.json:
-        return Lines(arm.state, stop, json_line, note)
-    console = Console(highlight=False)
-    if not console.is_terminal or console.is_dumb_terminal:
-        return Lines(arm.state, stop, text_line, note, patience=WAITING)
-
-    return Screen(console, arm.state, stop)
 
 
 def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None:
@@ -147,11 +133,7 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
 
 
 def _end(options: argparse.Namespace, arm: LiveArm) -> None:
-    """Report how it ended.
-
-    Raises:
-        UrEnergyError: the source cannot be used, or sent nothing for as long as was asked for.
-    """
+    """Report how it ended; an error if the source cannot be used, or sent nothing in time."""
     if arm.reader.failure is not None:
         raise arm.reader.failure
     state = arm.state("end")

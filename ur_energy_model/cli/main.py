@@ -36,11 +36,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_kinds(options: argparse.Namespace) -> None:
-    """Refuse a model where a recording is expected, and the reverse.
-
-    Raises:
-        InputError: one of them is in the place of another.
-    """
+    """Refuse a model where a recording is expected, and the reverse."""
     models: list[tuple[argparse.Action, Path]] = []
     recordings: list[Path] = []
     for action in options.parser._actions:

@@ -54,11 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run_all(options: argparse.Namespace) -> None:
-    """Every protocol on simulated arms.
-
-    Raises:
-        InputError: a robot was asked for, or a stage failed; the pages are written nevertheless.
-    """
+    """Every protocol on simulated arms; refused if a stage fails, after the pages are written."""
     from ur_energy_model.papers.page import MARKDOWN, run_papers
 
     if not options.simulated:
@@ -141,11 +137,7 @@ def _report(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
 
 
 def _carry(host: str, mass: float) -> None:
-    """Mount a payload on a simulated arm.
-
-    Raises:
-        ControllerError: the simulation refuses or does not answer.
-    """
+    """Mount a payload on a simulated arm; ControllerError if it refuses or does not answer."""
     from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 
     try:

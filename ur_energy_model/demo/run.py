@@ -17,7 +17,6 @@ import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,6 +34,7 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import real_path, write_text
 from ur_energy_model.identification.evaluation import Metrics, evaluate
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.interrupts import postponed
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
@@ -60,14 +60,7 @@ TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BU
 
 
 def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | None) -> None:
-    """Run the demo.
-
-    Args:
-        output: output folder.
-        robot: robot model of the simulated arm.
-        host: loopback address of the simulated arm.
-        seconds: duration of each trajectory [s].
-        seed: number of the simulated arm; None for a random one.
+    """Run the demo with trajectories of some seconds; a seed of None is a random one.
 
     Raises:
         UrEnergyError: a part of the demo failed.
@@ -161,34 +154,24 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
 
 def evaluate_run(
     model: EnergyModel, bag: Path, truth_file: Path, folder: Path
-) -> tuple[EnergySummary, TrueEnergy, Metrics, Sequence[Path], Telemetry]:
-    """Evaluate the model on a recording with known true energies; write figures and numbers.
+) -> tuple[EnergySummary, dict[str, Any], Metrics, Sequence[Path], Telemetry]:
+    """Evaluate the model on a held-out recording; write figures, numbers and the report.
 
-    Returns:
-        Estimated and true energies, accuracy on this held-out recording, figure files, and the
-        recording.
+    Returns estimated and true energies, accuracy, figure files, and the recording.
     """
     recording = read_bag(bag)
     truth = true_energy(truth_file, float(recording.time[0]), float(recording.time[-1]))
     energy, metrics = estimate_energy(model, bag), evaluate(model, bag)
-    charts = recording_charts(analyse(model, bag), true_energy=np.asarray(truth.electrical))
+    charts = recording_charts(analyse(model, bag), true_energy=truth["electrical_energy"])
     figures = [path for chart in charts for path in save_chart(chart, folder / "figures")]
-    content = {
-        "estimate": energy.as_json(),
-        "truth": {
-            "mechanical_energy": truth.mechanical,
-            "electrical_energy": truth.electrical,
-            "bus_energy": truth.bus,
-        },
-        "metrics": metrics.as_json(),
-    }
+    content = {"estimate": energy.as_json(), "truth": truth, "metrics": metrics.as_json()}
     write_text(folder / "result.json", json.dumps(plain(content), indent=1) + "\n")
     write_text(folder / "report.html", render(report_page(make_report(model, [bag]))))
     return energy, truth, metrics, tuple(figures), recording
 
 
 def print_tables(
-    energy: EnergySummary, truth: TrueEnergy, metrics: Metrics, seconds: float
+    energy: EnergySummary, truth: Mapping[str, Any], metrics: Metrics, seconds: float
 ) -> None:
     """Print energies (Table VIII), torque (Table V) and current (Table VII) errors."""
 
@@ -197,7 +180,8 @@ def print_tables(
             None if value is None or not np.isfinite(true) else f"{100 * (value / true - 1):+.2f}"
         )
 
-    columns = (energy.mechanical, truth.mechanical, energy.electrical, truth.electrical)
+    mechanical, electrical = truth["mechanical_energy"], truth["electrical_energy"]
+    columns = (energy.mechanical, mechanical, energy.electrical, electrical)
     rows: list[Any] = list(zip(energy.names, *columns, strict=True))
     rows.append(("whole arm", *(column.sum() for column in columns)))
     print_table(
@@ -213,13 +197,14 @@ def print_tables(
             for name, mech, true_mech, elec, true in rows
         ],
     )
+    bus = truth["bus_energy"]
     print_table(
         "Energy at the supply, standby included [J]",
         ["whole arm", "energy", "error %"],
         [
-            ["true", truth.bus, None],
-            ["measured, voltage x current", energy.bus, percent(energy.bus, truth.bus)],
-            ["model", energy.supply, percent(energy.supply, truth.bus)],
+            ["true", bus, None],
+            ["measured, voltage x current", energy.bus, percent(energy.bus, bus)],
+            ["model", energy.supply, percent(energy.supply, bus)],
         ],
     )
     for title, entries in (
@@ -239,27 +224,11 @@ def print_tables(
         )
 
 
-@dataclass(frozen=True)
-class TrueEnergy:
-    """True energies between two controller times.
+def true_energy(truth_file: Path, start: float, end: float) -> dict[str, Any]:
+    """True energies between two controller times [s], from what the simulated arm wrote [J].
 
-    Attributes:
-        mechanical, electrical: of the joints at the motor [n], J.
-        bus: delivered by the supply to the whole arm, including standby [J].
-    """
-
-    mechanical: Array
-    electrical: Array
-    bus: float
-
-
-def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
-    """Energies between two controller timestamps, interpolated linearly.
-
-    Args:
-        truth_file: JSON file written by the simulated arm, with its array file beside it.
-        start: controller time [s].
-        end: controller time [s].
+    `mechanical_energy` and `electrical_energy` of the joints at the motor [n], and `bus_energy`
+    that the supply delivers to the whole arm, standby included.
     """
     arrays = truth_file.with_name(json.loads(truth_file.read_text(encoding="utf-8"))["arrays"])
     with np.load(arrays) as rows:
@@ -269,20 +238,15 @@ def true_energy(truth_file: Path, start: float, end: float) -> TrueEnergy:
             columns = rows[name].reshape(len(time), -1).T
             return np.array([np.diff(np.interp([start, end], time, each))[0] for each in columns])
 
-        bus = float(between("bus_energy")[0])
-        return TrueEnergy(between("mechanical_energy"), between("electrical_energy"), bus)
+        joints = {name: between(name) for name in ("mechanical_energy", "electrical_energy")}
+        return {**joints, "bus_energy": float(between("bus_energy")[0])}
 
 
 class EnergyMonitor:
-    """Receives the whole-arm topics of the estimator in a ROS context of its own.
-
-    Attributes:
-        latest: value by topic [W, J].
-        messages: number of messages received.
-    """
+    """Receives the whole-arm topics of the estimator in a ROS context of its own."""
 
     def __init__(self, domain: int) -> None:
-        self.latest: dict[str, float] = {}
+        self.latest: dict[str, float] = {}  # by topic [W, J]
         self.messages = 0
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
@@ -317,30 +281,11 @@ class EnergyMonitor:
         rclpy.try_shutdown(context=self._context)
 
 
-class ChildError(UrEnergyError):
-    """A child process ended unexpectedly or was not ready in time.
-
-    Attributes:
-        name: name of the child.
-        log: file with its output.
-    """
-
-    def __init__(self, name: str, problem: str, log: Path) -> None:
-        self.name, self.log = name, log
-        super().__init__(f"{name} {problem}; its output is in {log}")
-
-
 class Processes:
-    """Context manager that ends its child processes, last started first.
-
-    Args:
-        logs: folder for one log file per child.
-        environment: additional environment variables of the children.
-    """
+    """Context manager that ends its child processes, last started first."""
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
-        self._logs = logs
-        self._environment = {**os.environ, **environment}
+        self._logs, self._environment = logs, {**os.environ, **environment}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str]) -> None:
@@ -352,7 +297,8 @@ class Processes:
         script = Path(sysconfig.get_path("scripts")) / command[0]
         program = str(script) if script.is_file() else command[0]
         self._logs.mkdir(parents=True, exist_ok=True)
-        with self.log(name).open("ab") as log:
+        # An interrupt before the child has its place in the table would leave it behind.
+        with postponed(), self.log(name).open("ab") as log:
             self._children[name] = subprocess.Popen(
                 [program, *command[1:]],
                 stdin=subprocess.DEVNULL,
@@ -367,26 +313,21 @@ class Processes:
         return self._logs / f"{name}.log"
 
     def check(self) -> None:
-        """Check that every child is running.
-
-        Raises:
-            ChildError: a child has ended.
-        """
+        """Raise an error if a child has ended."""
         for name, child in self._children.items():
             if child.poll() is not None:
-                raise ChildError(name, f"ended with exit code {child.returncode}", self.log(name))
+                raise self._error(name, f"ended with exit code {child.returncode}")
+
+    def _error(self, name: str, problem: str) -> UrEnergyError:
+        return UrEnergyError(f"{name} {problem}; its output is in {self.log(name)}")
 
     def wait_until(self, ready: Callable[[], bool], name: str, timeout: float) -> None:
-        """Wait at most `timeout` s until a child is ready.
-
-        Raises:
-            ChildError: a child ended, or this one was not ready in time.
-        """
+        """Wait until a child is ready; an error if that takes longer, or a child has ended."""
         end = time.monotonic() + timeout
         while not ready():
             self.check()
             if time.monotonic() > end:
-                raise ChildError(name, f"was not ready within {timeout:g} s", self.log(name))
+                raise self._error(name, f"was not ready within {timeout:g} s")
             time.sleep(0.05)
 
     def stop(self, name: str) -> int:

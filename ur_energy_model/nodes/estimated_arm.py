@@ -40,12 +40,7 @@ CHANGE_SHOWN = 60.0
 
 
 def check_parameters(parameters: EstimatorParameters) -> None:
-    """Refuse parameters without which the estimator cannot work.
-
-    Raises:
-        InputError: bag is empty where the source is a bag, model_file where a learned model is to
-            be kept in it, or nothing names the arm.
-    """
+    """Refuse parameters without which the estimator cannot work."""
     if parameters.source == "bag" and parameters.bag is None:
         remedy = "give the path of the bag to play, or another source"
         raise InputError("estimator", "is not set, but source is bag", remedy, field="bag")
@@ -91,14 +86,9 @@ class EstimatedArm:
     """The arm of an estimator: model file or generic model, learning, counters and history.
 
     The model file is checked for changes. With learn:=keep, a file that does not exist is no
-    error: the model is the generic one until a learned one is written.
-
-    Args:
-        parameters: of the node.
-        robot: name or path of the robot description; empty for the robot of the model file.
-        lines: for the operator.
-        lock: guards the estimator against the thread that reads the samples.
-        on_cycle: called with each completed cycle.
+    error: the model is the generic one until a learned one is written. `robot` is a name or path,
+    empty for the robot of the model file; `lock` guards the estimator against the thread that reads
+    the samples; `on_cycle` is called with each completed cycle.
 
     Raises:
         UrEnergyError: the model file, the state file, the robot or the history cannot be used.
@@ -214,11 +204,9 @@ class EstimatedArm:
         return True
 
     def offer(self, batch: Telemetry, attempt: int) -> None:
-        """Learn from samples; never waits.
+        """Learn from the next samples; never waits.
 
-        Args:
-            batch: follows the previous one.
-            attempt: number of times that the source was opened; a bag is learned from once.
+        `attempt` is how many times the source was opened; a bag is learned from once.
         """
         if self.learning is not None and (attempt <= 1 or self._parameters.source != "bag"):
             self.learning.offer(batch)

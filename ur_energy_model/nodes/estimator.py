@@ -165,9 +165,8 @@ class EstimatorNode(ManagedNode):
     def _identified(self, info: RecordingInfo) -> EstimatedArm:
         """Start estimating once the samples state which arm they are of.
 
-        Raises:
-            ControllerError: the controller does not name its arm; it may do so later.
-            InputError: a bag does not name it, or the package has no model of this arm.
+        A ControllerError if the controller does not name its arm, which it may do later; an
+        InputError if a bag does not, or the package has no model of this arm.
         """
         remedy = "name the arm in robot_model, such as ur5e"
         if info.robot is None and self.parameters.source == "bag":
@@ -182,7 +181,6 @@ class EstimatorNode(ManagedNode):
         return arm
 
     def _close_arm(self) -> None:
-        """Save the counters and release the state file."""
         arm, self._arm = self._arm, None
         if arm is not None:
             arm.close()
@@ -283,9 +281,7 @@ class EstimatorNode(ManagedNode):
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=self._now()))
         self._energy.publish_total(snapshot)
-        self._health.published += 1
-        if self._stamp is not None and self.parameters.source == "rtde":
-            self._health.record_publication(self._stamp)
+        self._health.record_publication(self._stamp)
         self._energy.publish_live(snapshot, self._now, self._estimator().calculator.joint_positions)
 
     def _report(self) -> None:

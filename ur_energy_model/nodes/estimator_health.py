@@ -60,9 +60,11 @@ class EstimatorHealth:
             address = "joint_states" if topic else self._parameters.robot_ip
             self._connection = ConnectionLines(self._lines, address)
 
-    def record_publication(self, stamp: int) -> None:
+    def record_publication(self, stamp: int | None) -> None:
         """Note that a total power was published whose newest sample has this host stamp [ns]."""
-        self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
+        self.published += 1
+        if stamp is not None and self._parameters.source == "rtde":
+            self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
 
     def record_batch(self, batch: Telemetry) -> None:
         """Note the arrival of samples."""
@@ -74,10 +76,7 @@ class EstimatorHealth:
     def parts(
         self, snapshot: Snapshot | None, reader: SourceReader | None, arm: EstimatedArm | None
     ) -> dict[str, Part]:
-        """Starts a new interval; returns source, model, counters and history of the last one.
-
-        There is no snapshot before the first sample, and no arm while it is not known which it is.
-        """
+        """Source, model, counters and history since the last call; no arm while it is unknown."""
         problem = arm and (arm.estimator.disk_problem or arm.estimator.log_problem)
         counters: dict[str, object] = {}
         if snapshot is not None:
@@ -152,9 +151,9 @@ class EstimatorHealth:
             self._connection.update(reader.link, reader.info)
         else:
             bag = self._parameters.bag
-            for _ in range(self._openings, reader.attempts):
+            if reader.attempts > self._openings:
+                self._openings = reader.attempts
                 self._lines.event("bag", levels.INFO, f"bag {bag} plays again, from its beginning")
-            self._openings = max(self._openings, reader.attempts)
             if reader.ended and not self._end_reported:
                 self._end_reported = True
                 text = f"bag {bag} has ended after {count(reader.samples, 'sample')}"
@@ -239,8 +238,6 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     return level, text, values
 
 
-# The line about the model that an estimator uses: its arm, age, origin and held-out errors.
-
 OLD_DAYS = 365.0
 """Age from which a model should be checked against a new recording [days]."""
 
@@ -250,10 +247,7 @@ def model_line(
 ) -> tuple[Level, str]:
     """The line about a model that was loaded; a warning where it should be checked.
 
-    Args:
-        path: of the model file; None for a generic model.
-        model: its content.
-        now: the present; None for the system's time.
+    It states arm, age, origin and held-out errors. The path is None for a generic model.
     """
     if path is None or is_generic(model):
         return levels.INFO, f"model: {model_words(model, path)}"

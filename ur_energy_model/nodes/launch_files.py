@@ -336,9 +336,6 @@ def check_names(file: str, command: Sequence[str]) -> None:
 
     Launch itself ignores it. What another launch file includes is not checked: its command line
     has arguments of its own.
-
-    Raises:
-        UrEnergyError: an argument is unknown.
     """
     words, name_of_file = [Path(word).name for word in command], f"{file}.launch.py"
     if name_of_file not in words:
@@ -368,9 +365,7 @@ def check_address(arguments: Arguments) -> None:
 def parameters_of(arguments: Arguments) -> dict[str, Any]:
     """Parameters in the params_file, {} without one.
 
-    Raises:
-        InputError: it cannot be read, has a form with which no node would start, or a value that
-            is not allowed.
+    An InputError if it cannot be read, or no node would start with its form or its values.
     """
     if not arguments["params_file"]:
         return {}
@@ -413,13 +408,7 @@ def parameters_of(arguments: Arguments) -> dict[str, Any]:
 
 
 def check_packages(arguments: Arguments, needed: Mapping[str, tuple[str, ...]] = VIEWERS) -> None:
-    """Refuse arguments that need a package which is not installed.
-
-    `needed` has packages by the name of the argument; they are needed if it is "true".
-
-    Raises:
-        UrEnergyError: names the packages and the arguments.
-    """
+    """Refuse arguments that are "true" and need a package which is not installed."""
 
     def is_installed(package: str) -> bool:
         try:
@@ -455,12 +444,7 @@ def ignored_arguments(arguments: Arguments, reason: str) -> Iterator[str]:
 
 
 def described_robot(arguments: Arguments) -> str:
-    """Name of the robot, or path of the robot file, that robot_state_publisher describes.
-
-    Raises:
-        ModelFileError: the model file cannot be used.
-        UrEnergyError: no argument names the robot.
-    """
+    """Name of the robot, or path of the robot file, that robot_state_publisher describes."""
     if arguments["robot_model"]:
         return arguments["robot_model"]
     if arguments["model_file"]:
@@ -485,9 +469,7 @@ def default_parameter_file(node: str) -> Path:
 def node_command(node: str, parameters: Mapping[str, Value], *, namespace: str = "") -> list[str]:
     """Command line that starts a node with parameters, in a namespace such as "/cell_1".
 
-    Raises:
-        KeyError: no such node or parameter.
-        ValueError: a value that is not allowed.
+    KeyError for an unknown node or parameter, ValueError for a value that is not allowed.
     """
     program = Path(sys.executable).parent / EXECUTABLES[node]
     command = [str(program), "--ros-args", "--params-file", str(default_parameter_file(node))]

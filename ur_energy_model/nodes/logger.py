@@ -143,18 +143,14 @@ class RecordingSession:
         return self._recorder
 
     def start_bag(self) -> Path:
-        """Begin a bag; returns its path.
-
-        Raises:
-            RecordingError: not connected, a bag is being recorded, or the disk fails.
-        """
+        """Begin a bag; a RecordingError if one is being recorded, or the disk fails."""
         with self._commands:
             bag = self.recorder.start()
             self._wanted, self.refusal = True, None
         return bag
 
     def stop_bag(self) -> RecorderStatus:
-        """Finish the bag; does nothing if there is none. Raises as `start_bag`."""
+        """Finish the bag; does nothing if there is none."""
         with self._commands:
             self._wanted, self.refusal = False, None
             return self.recorder.stop()
@@ -273,10 +269,9 @@ class JointStatesPublisher:
             self._publisher.publish(joint_state(self._joints, time_message(stamp), q, qd, current))
 
     def poll(self) -> str | None:
-        """Look at the topic; to be called about once a second, in the executor's thread.
+        """Find out who publishes the topic; called about once a second, in the executor's thread.
 
-        Returns:
-            A line for the operator when another node begins to publish the joints, or has ended.
+        Returns a line when another node begins to publish the joints, or has ended.
         """
         now, topic = time.monotonic(), self._topic
         self._began = now if self._began is None else self._began

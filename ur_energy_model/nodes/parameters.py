@@ -264,11 +264,7 @@ NODES: dict[str, tuple[Option, ...]] = {node: options_of(TABLES[node]) for node 
 
 
 def parameter(node: str, name: str) -> Option:
-    """Returns an option of a node.
-
-    Raises:
-        KeyError: no such node or parameter.
-    """
+    """An option of a node; KeyError if there is no such node or parameter."""
     for entry in NODES[node]:
         if entry.name == name:
             return entry

@@ -23,8 +23,6 @@ from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
 from ur_energy_model.trajectory.plan import Plan
 
-# The answer to a planned trajectory: its energy, the same motion for less, what was measured.
-
 
 @dataclass(frozen=True)
 class PlanAnswer:
@@ -65,14 +63,12 @@ class PlanPredictions:
     """Predicts and lowers the energy of plans in a thread, and measures that of their motions.
 
     Plans are answered one after the other, which takes seconds for a plan of an hour: first with
-    the energy or a refusal, then with the same motion for less if no newer plan has come.
+    the energy or a refusal, then with the same motion for less if no newer plan has come. Joints
+    have their prefix; `lock` guards the estimator against the thread that reads the samples.
 
-    Args:
-        joints: joint names of the arm, prefix included.
-        lock: guards the estimator against the thread that reads the samples.
-        on_answer: called with each answer, and again with all that is found out later.
-        on_trajectory: called with trajectories that take less, and with an empty one as soon as
-            a plan comes for which the last one does not stand.
+    `on_answer` is called with each answer, and again with all that is found out later;
+    `on_trajectory` with trajectories that take less, and with an empty one as soon as a plan comes
+    for which the last one does not stand.
     """
 
     def __init__(

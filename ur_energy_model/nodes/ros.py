@@ -54,19 +54,17 @@ class _NeverExecuted(CallbackGroup):
     def can_execute(self, entity: Any) -> bool:
         return False
 
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
+    beginning_execution = can_execute
 
     def ending_execution(self, entity: Any) -> None:
         return
 
 
 class PolledSubscription:
-    """Encoded messages of a topic, kept by the middleware until they are taken.
+    """Encoded messages of a topic, of which the middleware keeps `depth` until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
-    falls behind on a busy machine; to take them in batches takes two. `depth` is the number of
-    messages that may wait; `topic` becomes the full name, remappings applied.
+    falls behind on a busy machine; to take them in batches takes two.
     """
 
     def __init__(self, node: Node, message_type: type, topic: str, depth: int) -> None:
@@ -84,28 +82,23 @@ class PolledSubscription:
         self._destroyed = False
 
     def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
-        """The oldest messages that wait, at most this number of them.
+        """The oldest messages that wait, and the numbers by which the publisher counts them.
 
-        Returns:
-            The messages, and the numbers by which the publisher counts them; None where the
-            middleware does not report them.
+        The numbers are None where the middleware does not report them.
         """
-        messages, numbers, size = list[bytes](), list[int](), 0
+        messages, numbers, size = list[bytes](), list[Any](), 0
         if self._destroyed:
             return messages, None
         handle = self._subscription.handle
         with handle:
             while len(messages) < most and size < MOST_BYTES:
-                taken = handle.take_message(self._message_type, True)
-                if taken is None:
+                if (taken := handle.take_message(self._message_type, True)) is None:
                     break
                 message, info = taken
                 messages.append(bytes(message))
                 size += len(message)
-                number = info.get("publication_sequence_number")
-                if number is not None:
-                    numbers.append(number)
-        return messages, numbers if len(numbers) == len(messages) else None
+                numbers.append(info.get("publication_sequence_number"))
+        return messages, None if None in numbers else numbers
 
     def publishers(self) -> list[str]:
         """Full names of the nodes that publish the topic, one per publisher."""
@@ -154,11 +147,7 @@ def joint_state(
 
 
 class SerializedJointStates:
-    """JointState messages with the same names, serialized: a tenth of the time of a message.
-
-    Args:
-        names: of all messages [n].
-    """
+    """JointState messages with the same names [n], serialized: a tenth of the time of a message."""
 
     def __init__(self, names: Sequence[str]) -> None:
         n = len(names)
@@ -188,13 +177,10 @@ def serialized_number(value: float) -> bytes:
 
 
 def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None) -> Plan:
-    """A planned trajectory in the order of `names`.
+    """A planned trajectory, with the arm's joints in the order of `names`.
 
-    Args:
-        message: joints in any order; if its first point is later than 0 s, the motion begins at
-            `start`.
-        names: joint names of the arm, prefix included.
-        start: present joint positions [n], rad; None if unknown.
+    If its first point is later than 0 s, the motion begins at `start`, the present joint positions
+    [n], rad, where they are known.
 
     Raises:
         InputError: joints are missing, or points are malformed.
