@@ -47,19 +47,16 @@ def draw_mischief(random: Random) -> dict[str, Any]:
     ever answers again. Of `every` so many packages, one is a lie.
     """
     at = random.randint(1, 1500)
-    return random.choice(
-        [
-            {},
-            {"split": random.choice((1, 7, 100))},
-            {"split": random.randint(200, 4000), "pause": random.uniform(0.0, 0.002)},
-            {"stall_at": at, "stall": random.uniform(0.1, 4.0)},
-            {"reset_at": at, "polite": random.random() < 0.5},
-            {"reset_at": random.randint(100, 600), "away": random.uniform(0.0, 1.5)},
-            {"reset_at": random.randint(200, 1200), "other": True},
-            {"gone_at": at},
-            {"every": random.randint(3, 900)},
-        ]
-    )
+    return random.choice((
+        {},
+        {"split": random.choice((1, 7, 100))},
+        {"split": random.randint(200, 4000), "pause": random.uniform(0.0, 0.002)},
+        {"stall_at": at, "stall": random.uniform(0.1, 4.0)},
+        {"reset_at": at, "polite": random.random() < 0.5, "away": random.uniform(0.0, 1.5)},
+        {"reset_at": random.randint(200, 1200), "other": True},
+        {"gone_at": at},
+        {"every": random.randint(3, 900)},
+    ))  # fmt: skip
 
 
 class Proxy:

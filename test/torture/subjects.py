@@ -95,12 +95,10 @@ class Subject:
     ) -> int | None:
         """Let it end, and compare what it reported with what can be read back.
 
-        `passed` are the controller timestamps that it was sent [s], None if unknown; unless it is
-        `honest`, they cannot be relied upon. With `whole`, a recording shorter than asked must say
-        so: by its exit code, and with the seconds lost. The code may be 0 where samples came again
-        when the time was over: then what is missing is a gap like any other. A logger may take
-        `patience` [s] to begin a recording. Returns the number of samples reported as recorded or
-        lost, None without a report.
+        `passed` are the controller timestamps that it was sent [s], if known and the stream was
+        `honest`. With `whole`, a recording shorter than asked must report it, by exit code and
+        seconds lost; the code may be 0 where samples came again when the time was over. A logger
+        may take `patience` [s] to begin. Returns the number of samples recorded or lost.
         """
         verdict, process = self._verdict, self.process
         told: tuple[Path, int, int] | None = None
