@@ -49,7 +49,7 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
 ) -> None:
     monkeypatch.setattr(run, "save_chart", lambda *_: [])  # figures take a third of the time
     output = tmp_path / "demo_output"
-    words = ["--seed", "7", "--host", fresh_host(), "--seconds", "4", "-o", str(output)]
+    words = ["--seed", "7", "--host", fresh_host(), "--seconds", "8", "-o", str(output)]
     assert main(["demo", *words]) == 0
     shown = capsys.readouterr()
     result = json.loads((output / "result.json").read_text())
