@@ -71,7 +71,11 @@ def compare(
             moment = [np.interp(later, part.time, column) for column in part.moment.T]
             columns += [np.column_stack(moment), setups.controller_load(part, load)]
         new = np.column_stack(columns)
-        if held is not None and own == with_moment and _follows(held, part):
+        goes_on = False  # without a gap
+        if held is not None and own == with_moment:
+            step = float(np.ptp((held if len(held) > 1 else part).time[:2]))
+            goes_on = abs(part.time[0] - held.time[-1] - step) <= 0.1 * step
+        if held is not None and goes_on:
             held, values = held.followed_by(part), np.concatenate([values, new])
         else:
             held, values, with_moment, begin = part, new, own, 0
@@ -96,12 +100,6 @@ def compare(
         begin = rows.start + count * rows.step
         keep = max(0, begin - 8 * inside.start)
         held, values, begin = held.cut(slice(keep, None)), values[keep:], begin - keep
-
-
-def _follows(before: FilteredMotion, after: FilteredMotion) -> bool:
-    """Whether motion goes on without a gap."""
-    step = float(np.ptp((before if len(before.time) > 1 else after).time[:2]))
-    return bool(abs(after.time[0] - before.time[-1] - step) <= 0.1 * step)
 
 
 def compare_target_torque(

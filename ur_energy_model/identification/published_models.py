@@ -225,11 +225,6 @@ class EcbotErrors(ErrorStatistics):
         """Mean over the channels of the RMSE over the range of the measurement (eq. 23, 26) [%]."""
         return float(np.mean(self.rms_percent))
 
-    @property
-    def mean_r2(self) -> float:
-        """Coefficient of determination of a single channel, mean over several."""
-        return float(np.mean(self.r2))
-
 
 CUTOFF = 5.0
 """A quarter of the bandwidth of the accelerations [Hz]: test motions are sinusoids below 1 Hz."""

@@ -127,7 +127,7 @@ def _error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecb
         ("dynamics_percent", dynamics[1], test.dynamics.rmse_percent, _TOLERANCE),
         ("rmse", power[0], test.power.rmse, _TOLERANCE),
         ("rmse_percent", power[1], test.power.rmse_percent, _TOLERANCE),
-        ("r2", power[2], test.power.mean_r2, _R2_TOLERANCE),
+        ("r2", power[2], float(test.power.r2[0]), _R2_TOLERANCE),
         ("rmse_measured", None, test.power_from_measured.rmse, _TOLERANCE),
     ):
         found: dict[str, Any] = {"published": published, "tolerance": tolerance}
