@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording import Buffer, Recording
 from ur_energy_model.identification.target_moment import (
     COUNT,
     DELAY,
@@ -338,10 +338,27 @@ class RecordingDynamics:
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(controller_payload))
 
     def link_torques(self, recording: Recording) -> Iterator[tuple[FilteredMotion, Array]]:
-        """Motions with one payload each, and torque of the links [samples, n], N m, joint side."""
+        """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
+
+        Where parts of a recording are kept, a first pass writes the torques beside their motions.
+        """
+        own, kept = self.carried, recording.kept is not None
+        key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
+        stored = recording.link_torques.get(key)
+        torques, computed = iter(stored or ()), Buffer[Array]()
         for motion in recording.motions:
             for part, arm in self.parts(motion):
-                yield part, arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                torque = next(torques, None)
+                if torque is None:
+                    torque = arm.inverse_dynamics(part.q, part.qd, part.qdd)
+                    if kept:
+                        computed.append(torque)
+                yield part, torque
+        if kept and stored is None:
+            for buffer in recording.link_torques.values():
+                buffer.close()
+            recording.link_torques.clear()
+            recording.link_torques[key] = computed
 
     def actual_setup(self, controller_payload: Array) -> Setup:
         """Setup with the carried payload where the controller has this one set [4]."""

@@ -363,6 +363,11 @@ class Recording:
     motions: Buffer[FilteredMotion] = field(repr=False)  # filtered, in order
     samples_kept: Buffer[Telemetry] = field(repr=False)  # as recorded, in parts; see `kept`
     _torque: TorqueBuffer = field(repr=False)
+    # Of the links, of the last pass, by its payload; see `RecordingDynamics`
+    link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "link_torques": {}}
 
     def renamed(self, path: Path) -> Recording:
         """The recording under another path to the same bag."""
@@ -400,6 +405,9 @@ class Recording:
         """Release temporary files."""
         for buffer in (self.motions, self._torque, self.samples_kept):
             buffer.close()
+        for torques in self.link_torques.values():
+            torques.close()
+        self.link_torques.clear()
 
 
 # RTDE fields that identification and learning use.
