@@ -19,12 +19,8 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
-from ur_energy_model.telemetry.recording.writing_thread import (
-    OVERFLOW,
-    Command,
-    RecorderOptions,
-    SampleQueue,
-)
+from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
+from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
 from ur_energy_model.telemetry.samples import Event, Gap, concatenate
 from ur_energy_model.telemetry.source import LinkStatus
 

@@ -100,12 +100,12 @@ def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew():
 
 
 def test_a_consumer_that_lags_has_a_gap(monkeypatch):
-    monkeypatch.setattr(module, "MOST_WAITING", 20)
+    monkeypatch.setattr(module, "MOST_WAITING", 20 * 2 * 8)
     with SharedSource(Numbers).consumer() as consumer:
         for first in range(0, 40, 8):
-            consumer.put(numbered(first, 8))
+            consumer.queue.put(numbered(first, 8))
         kept = consumer.read(5.0)
-        consumer.put(numbered(40, 8))
+        consumer.queue.put(numbered(40, 8))
         later = consumer.read(5.0)
         assert kept is not None
         assert later is not None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
-from ur_energy_model.telemetry.samples import Event, Gap, RecordingInfo, Telemetry, concatenate
+from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
+from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
 from ur_energy_model.typing import Array, Self
 
 
@@ -91,46 +92,11 @@ class TelemetrySource(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-# Samples that a queue could not take, as a gap in front of those that follow.
-
-
-def dropped_samples(batch: Telemetry, cause: str) -> Gap:
-    """A gap from the first to the last sample of a batch that was dropped."""
-    away = None
-    if any(gap.away is not None for gap in batch.gaps):
-        away = batch.duration + sum(gap.seconds for gap in batch.gaps)
-    start, end = float(batch.time[0]), float(batch.time[-1])
-    return Gap(0, start, end, len(batch) + batch.lost, cause, away)
-
-
-def joined_gap(first: Gap | None, second: Gap) -> Gap:
-    """One gap for two that follow each other; the longer cause counts."""
-    if first is None:
-        return second
-    away = None
-    if first.away is not None or second.away is not None:
-        away = first.seconds + second.seconds
-    cause = max(first.cause, second.cause, key=len)
-    return replace(
-        first, end=second.end, missing=first.missing + second.missing, cause=cause, away=away
-    )
-
-
-def with_gap_in_front(gap: Gap, batch: Telemetry) -> Telemetry:
-    """A batch with a gap in front of it, which includes the one that is there."""
-    whole, start = gap, float(batch.time[0])
-    for each in batch.gaps:
-        if each.index == 0:
-            whole = joined_gap(whole, each)
-    whole = replace(whole, end=start, cause=gap.cause)
-    return replace(batch, gaps=(whole, *(each for each in batch.gaps if each.index > 0)))
-
-
 # One connection for several consumers.
 
 READ_TIMEOUT = 0.2
-MOST_WAITING = 50_000
-"""Samples that may wait for a consumer; those that find no place are a gap in its samples."""
+MOST_WAITING = 40 << 20
+"""Bytes of samples that may wait for a consumer; those without a place are a gap."""
 LAG = "the reader of these samples was too slow"
 
 
@@ -158,10 +124,11 @@ class SharedSource:
         if self.source is not None and self._thread is not None and self._thread.is_alive():
             self.consumers = [*self.consumers, consumer]
             return self.source
-        self.source, self.entering = self._make(), consumer
+        source = self._make()
+        self.source, self.entering = source, consumer
         try:
             consumer.check_open()
-            self.source.__enter__()
+            source.__enter__()
         except BaseException:
             self.source = None
             raise
@@ -169,10 +136,10 @@ class SharedSource:
             self.entering = None
         self.consumers = [consumer]
         self._thread = threading.Thread(
-            target=self._read, args=(self.source,), name="shared source", daemon=True
+            target=self._read, args=(source,), name="shared source", daemon=True
         )
         self._thread.start()
-        return self.source
+        return source
 
     def leave(self, consumer: Consumer) -> None:
         """Pass no more batches to this consumer; disconnect after the last one."""
@@ -191,25 +158,23 @@ class SharedSource:
                 batch = source.read(READ_TIMEOUT)
                 if batch is not None:
                     for consumer in self.consumers:
-                        consumer.put(batch)
+                        consumer.queue.put(batch)  # shared: consumers must not write to it
         except BaseException as error:
+            failed: Future[object] = Future()
+            failed.set_exception(error)
             for consumer in self.consumers:
-                consumer.put(error)
+                consumer.queue.put(Command(failed.result))
 
 
 class Consumer:
     """One consumer's view of a shared source; a TelemetrySource itself."""
 
     def __init__(self, shared: SharedSource) -> None:
+        self.queue = SampleQueue(MOST_WAITING, 0, LAG)
         self._shared = shared
-        self._waiting: deque[Telemetry] = deque()
-        self._error: BaseException | None = None
-        self._changed = threading.Condition()
+        self._end: Command | None = None
         self._source: TelemetrySource | None = None
         self._joined = self._closed = False
-        self._dropped: Gap | None = None
-        self._count = self._lost = 0
-        self._lost_seconds = 0.0
 
     def __enter__(self) -> Self:
         while not self._shared.lock.acquire(timeout=READ_TIMEOUT):  # another one is connecting
@@ -262,11 +227,11 @@ class Consumer:
         source = self._shared.source if self._source is None else self._source
         if source is None:
             return LinkStatus(connected=False, problem="not connected yet")
-        status = source.status
+        status, dropped = source.status, self.queue.overflow
         return replace(
             status,
-            lost=status.lost + self._lost,
-            lost_seconds=status.lost_seconds + self._lost_seconds,
+            lost=status.lost + dropped,
+            lost_seconds=status.lost_seconds + dropped / (source.info.rate or math.inf),
         )
 
     def take_events(self) -> list[Event]:
@@ -280,33 +245,20 @@ class Consumer:
             EOFError: the source has ended.
             UrEnergyError: the source failed for good.
         """
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._error, timeout)
-            if self._waiting:
-                batches = list(self._waiting)
-                self._waiting.clear()
-                self._count = 0
-            elif self._error is not None:
-                raise self._error
+        batches: list[Telemetry] = []
+        while self._end is None:
+            item = self.queue.get(0.0 if batches else timeout)
+            if isinstance(item, Command):
+                self._end = item
+            elif isinstance(item, Telemetry):
+                batches.append(item)
             else:
-                return None
-        return concatenate(batches)
-
-    def put(self, item: Telemetry | BaseException) -> None:
-        """Append samples, or the error behind them; called in the thread of the shared source."""
-        with self._changed:
-            if isinstance(item, BaseException):
-                self._error = item
-            elif self._count + len(item) > MOST_WAITING:
-                self._dropped = joined_gap(self._dropped, dropped_samples(item, LAG))
-                self._lost += len(item)
-                self._lost_seconds += item.duration
-            else:
-                if self._dropped is not None:
-                    item, self._dropped = with_gap_in_front(self._dropped, item), None
-                self._waiting.append(item)  # shared: consumers must not write to it
-                self._count += len(item)
-            self._changed.notify()
+                break
+        if batches:
+            return concatenate(batches)
+        if self._end is not None:
+            self._end.action()
+        return None
 
 
 # Decimator: selects moments of a stream at a lower rate.

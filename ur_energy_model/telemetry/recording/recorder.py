@@ -19,12 +19,11 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.storage_budget import StorageBudget
 from ur_energy_model.telemetry.recording.writing_thread import (
     CLOSE_TIMEOUT,
-    Command,
     RecorderOptions,
     RecorderStatus,
-    SampleQueue,
     WritingThread,
 )
+from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import Self
@@ -43,7 +42,6 @@ class Recorder:
         folder: where bags go for which `start` gets no path.
         options: what to record.
         tap: called with every batch in the reading thread; it must be quick.
-        queue: between the threads; None for one of the usual size.
         record: begin a bag on entering, with the first sample of the source: at this path, or
             True for one that is named by the template.
 
@@ -58,13 +56,12 @@ class Recorder:
         *,
         options: RecorderOptions | None = None,
         tap: Callable[[Telemetry], None] | None = None,
-        queue: SampleQueue | None = None,
         record: Path | bool = False,
     ) -> None:
         self.fault: Exception | None = None
         self._source, self._folder, self._tap, self._at_once = source, Path(folder), tap, record
         self._options = RecorderOptions() if options is None else options
-        self._queue = SampleQueue() if queue is None else queue
+        self._queue = SampleQueue()
         self._lock = threading.Lock()
         self._recent: deque[Telemetry] = deque()
         self._taking = False
@@ -99,10 +96,7 @@ class Recorder:
         self.close()
 
     def start(self, path: Path | str | None = None) -> Path:
-        """Begin a bag.
-
-        Returns:
-            Its path, made from the name template if none is given.
+        """Begin a bag; returns its path, made from the name template if none is given.
 
         Raises:
             RecordingError: a bag is being recorded, the path exists, the source has ended, or the
@@ -115,7 +109,14 @@ class Recorder:
         return self._begin(path)
 
     def _begin(self, path: Path | str | None) -> Path:
-        """Begin a bag between two samples, without a pause in reading."""
+        """Begin a bag between two samples, without a pause in reading.
+
+        Order makes the bag exact: what enters the queue from here on belongs to it. First the
+        command that opens it, then the seconds before the start, then every sample that is read, as
+        the reading thread waits for the lock in `_take`. Opening takes a while (a disk may be slow)
+        and is waited for outside the lock; meanwhile samples queue up. If it fails, none are taken,
+        and `status` reports the bag before as if nothing had been.
+        """
         source, options = self._source, self._options
         with HOST_CLOCK.held():  # name and first stamps agree; the bag holds it from then on
             with self._lock:
@@ -128,14 +129,8 @@ class Recorder:
                     path = self._folder / bag_name(options.name, source.info, self._folder, now)
                 bag = Path(path)
                 fields = source.fields if options.fields is None else options.fields
-                # Order makes the bag exact: what enters the queue from here on belongs to it. First
-                # the command that opens it, then the seconds before the start, then every sample
-                # that is read, as the reading thread waits for the lock in `_take`. Opening takes a
-                # while (a disk may be slow) and is waited for outside the lock; meanwhile samples
-                # queue up. If it fails, none are taken, and `status` reports the bag before as if
-                # nothing had been.
-                command = Command(lambda: self._writing.open(bag, source.info, fields))
                 self._writing.finished.clear()
+                command = Command(lambda: self._writing.open(bag, source.info, fields))
                 self._queue.put(command)
                 before = self._reception
                 self._reception = _Reception(options.duration, source.info.rate)

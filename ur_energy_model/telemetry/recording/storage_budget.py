@@ -92,27 +92,27 @@ class StorageBudget:
 
     def enforce(self) -> None:
         """Delete what exceeds the budget now."""
-        left, now = stored_files(self._folder, self._own), time.time()
-        total, reasons = sum(file.bytes for file in left), list[str]()
+        files, now = stored_files(self._folder, self._own), time.time()
+        total, left = sum(file.bytes for file in files), list[StoredFile]()
+        problem: str | None = None
         oldest: float | None = None
-        for file in tuple(left):
+        for file in files:
             if self._closing.is_set():
                 return
             reason, due = self._kept.get(file), self._retention.is_due(file, total, now)
-            if reason is None and due:
-                reason = self._delete(file)
-                if reason is None:
-                    left.remove(file)
-                    total -= file.bytes
-                    removed = self.use.removed_files + 1, self.use.removed_bytes + file.bytes
-                    self.use = replace(self.use, removed_files=removed[0], removed_bytes=removed[1])
-                    continue
+            if reason is None and due and (reason := self._delete(file)) is None:
+                total -= file.bytes
+                use = self.use
+                count, size = use.removed_files + 1, use.removed_bytes + file.bytes
+                self.use = replace(use, removed_files=count, removed_bytes=size)
+                continue
+            left.append(file)
             if reason is None:
                 oldest = now - file.modified if oldest is None else oldest
             elif reason != _MARKED:
-                reasons.append(f"{file.path}: {reason}")
-        self._kept = {file: reason for file, reason in self._kept.items() if file in left}
-        problem, limit = reasons[0] if reasons else None, self._retention.bytes
+                problem = problem or f"{file.path}: {reason}"
+        self._kept = {file: self._kept[file] for file in left if file in self._kept}
+        limit = self._retention.bytes
         if limit is not None and total > limit:
             why = problem or "the rest is marked, or still being written"
             problem = f"{total / 1e9:.3g} GB instead of {limit / 1e9:.3g} GB: {why}"
@@ -130,21 +130,19 @@ class StorageBudget:
         bag, folder = self._recording(), file.path.parent
         own = bag is not None and real_path(bag) == real_path(folder)
         try:
-            if not own:
-                state, writer = bag_state(folder)
-                if state == "unknown":
-                    return f"{writer} may still write it"
-                if state == "written":
-                    return _WRITTEN
-            contents = None
+            state, writer = ("own", "") if own else bag_state(folder)
+            if state == "unknown":
+                return f"{writer} may still write it"
+            if state == "written":
+                return _WRITTEN
+            reason = "metadata.yaml does not list it; it is kept"
             if file.path.name in {entry.name for entry in read_metadata(folder).files}:
-                contents = file_contents(file.path)
-            if contents is not None and not contents.marked:
-                if own and not self._release(file.path):
-                    return _WRITTEN
-                delete_file(file.path, contents)
-                return None
-            reason = _MARKED if contents else "metadata.yaml does not list it; it is kept"
+                contents, reason = file_contents(file.path), _MARKED
+                if not contents.marked:
+                    if own and not self._release(file.path):
+                        return _WRITTEN
+                    delete_file(file.path, contents)
+                    return None
         except RecordingError as error:
             reason = f"{error.problem}; it is kept"
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The writing side of a recorder: a bounded queue, and a thread that survives failures of the disk.
+"""The writing side of a recorder: a thread that survives failures of the disk.
 
 What the queue holds is written into the current bag. While the disk fails, samples wait: in memory,
 then in a temporary file; those that find no place there are counted, and a gap of the bag.
@@ -6,18 +6,13 @@ then in a temporary file; those that find no place there are counted, and a gap 
 
 from __future__ import annotations
 
-import pickle
 import shutil
-import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -33,8 +28,23 @@ from ur_energy_model.telemetry.bag.messages import Messages
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse
+from ur_energy_model.telemetry.sample_queue import Command, Item, SampleQueue
 from ur_energy_model.telemetry.samples import ERROR, WARNING, Event, Gap, RecordingInfo, Telemetry
-from ur_energy_model.telemetry.source import dropped_samples, joined_gap, with_gap_in_front
+
+FLUSH_SECONDS = 0.5
+METADATA_SECONDS = 2.0
+"""Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
+METADATA_SHARE = 0.01
+"""Largest share of the time that is spent on it; a bag of many files takes longer periods."""
+ROOM_SECONDS = 10.0
+"""Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
+MIN_FREE_BYTES, MIN_FREE_FRACTION = 64 << 20, 0.1
+WRITE_TIMEOUT = 0.25
+RETRY_SECONDS = 0.5
+GIVE_UP_SECONDS = 3.0
+"""Time of a failure after which samples in front of a command are dropped for it [s]."""
+CLOSE_TIMEOUT = 10.0
+_MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 
 @dataclass(frozen=True)
@@ -115,196 +125,6 @@ class RecorderStatus:
     storage: StorageUse | None = None
 
 
-# The queue between the threads that read and write.
-
-MEMORY_BYTES = 64 << 20
-SPILL_BYTES = 512 << 20
-OVERFLOW = "recorder overflow"
-MOST_EVENTS = 1000
-"""Events that may wait; later ones are dropped."""
-
-
-@dataclass
-class Command:
-    """An action for the writing thread, in order with the samples, and its outcome."""
-
-    action: Callable[[], object]
-    result: Future[object] = field(default_factory=Future)
-
-    def execute(self) -> None:
-        """Run the action."""
-        try:
-            self.result.set_result(self.action())
-        except BaseException as error:
-            self.result.set_exception(error)
-
-
-Item = Telemetry | Event | Command
-
-
-class SampleQueue:
-    """Samples, events and commands, first in, first out.
-
-    Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are
-    dropped, counted in `overflow`, and the next samples carry a gap for them.
-
-    Attributes:
-        samples: number of samples that wait.
-        spilled: number of samples so far that went through the file.
-        overflow: number of samples dropped so far.
-        problem: why samples have to wait, for the cause of the gap; None if nothing is wrong.
-    """
-
-    def __init__(self, memory_bytes: int = MEMORY_BYTES, spill_bytes: int = SPILL_BYTES) -> None:
-        self.samples = self.spilled = self.overflow = 0
-        self.problem: str | None = None
-        self._memory_bytes, self._spill_bytes = memory_bytes, spill_bytes
-        self._bytes = self._events = 0
-        # Dropped samples have their place in the order too, as a gap; once taken, it is held for
-        # the samples that follow.
-        # Samples in the file are the place where they are.
-        self._items: deque[Item | int | Gap] = deque()
-        self._gap: Gap | None = None
-        self._file: IO[bytes] | None = None
-        self._file_end = self._in_file = 0
-        self._changed = threading.Condition()
-
-    def put(self, item: Item) -> None:
-        """Append; never blocks."""
-        with self._changed:
-            if isinstance(item, Telemetry):
-                if len(item):
-                    self._put_samples(item)
-            elif not isinstance(item, Event) or self._events < MOST_EVENTS:
-                self._events += isinstance(item, Event)
-                self._items.append(item)
-            self._changed.notify()
-
-    def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
-        """Remove and return the next item (or only a command), None if none comes in time [s]."""
-        with self._changed:
-            if not self._ready(commands_only):
-                self._changed.wait(timeout)
-            return self._take() if self._ready(commands_only) else None
-
-    def drop_before_command(self) -> None:
-        """Drop the samples in front of the first command, which cannot be written.
-
-        The samples that follow carry a gap for them.
-        """
-        with self._changed:
-            if not any(isinstance(item, Command) for item in self._items):
-                return
-            while self._ready() and not isinstance(self._items[0], Command):
-                gap, self._gap = self._gap, None
-                item = self._take()
-                if isinstance(item, Telemetry):
-                    self.overflow += len(item)
-                    gap = joined_gap(gap, dropped_samples(item, self._overflow_cause))
-                self._gap = gap
-
-    def take_gap(self) -> Gap | None:
-        """The samples that were dropped last, where none have followed them yet."""
-        with self._changed:
-            self._ready()
-            gap, self._gap = self._gap, None
-            return gap
-
-    def close(self) -> None:
-        """Release the spill file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    @property
-    def _overflow_cause(self) -> str:
-        return OVERFLOW + ("" if self.problem is None else f": {self.problem}")
-
-    def _ready(self, commands_only: bool = False) -> bool:
-        """Whether an item can be taken; gaps in front of it are held."""
-        while self._items and isinstance(head := self._items[0], Gap):
-            self._gap = joined_gap(self._gap, head)
-            self._items.popleft()
-        return bool(self._items) and (not commands_only or isinstance(self._items[0], Command))
-
-    def _put_samples(self, batch: Telemetry) -> None:
-        size = _bytes_of(batch)
-        if self._bytes + size <= self._memory_bytes and not self._in_file:
-            self._items.append(batch)
-            self._bytes += size
-        elif not self._spill(batch):
-            gap = dropped_samples(batch, self._overflow_cause)
-            if self._items and isinstance(last := self._items[-1], Gap):
-                self._items[-1] = joined_gap(last, gap)
-            else:
-                self._items.append(gap)
-            self.overflow += len(batch)
-            return
-        self.samples += len(batch)
-
-    def _spill(self, batch: Telemetry) -> bool:
-        """Write samples to the file; False if that is not possible."""
-        data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
-        if self._file_end + len(data) > self._spill_bytes:
-            return False
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="ur_energy_", buffering=0)  # noqa: SIM115 (open as long as the queue)
-            self._file.seek(self._file_end)
-            if self._file.write(data) != len(data):
-                return False
-        except OSError:
-            return False
-        self._items.append(self._file_end)
-        self._file_end += len(data)
-        self._in_file += 1
-        self.spilled += len(batch)
-        return True
-
-    def _take(self) -> Item:
-        item = self._items.popleft()
-        assert not isinstance(item, Gap)
-        if isinstance(item, int):
-            assert self._file is not None
-            self._file.seek(item)
-            batch: Telemetry = pickle.load(self._file)
-            self._in_file -= 1
-            if not self._in_file:
-                self._file.truncate(0)
-                self._file_end = 0
-        elif isinstance(item, Telemetry):
-            batch = item
-            self._bytes -= _bytes_of(batch)
-        else:
-            self._events -= isinstance(item, Event)
-            return item
-        self.samples -= len(batch)
-        gap, self._gap = self._gap, None
-        return batch if gap is None else with_gap_in_front(gap, batch)
-
-
-def _bytes_of(batch: Telemetry) -> int:
-    return sum(array.nbytes for array in (batch.time, *batch.columns.values()))
-
-
-# The thread.
-
-FLUSH_SECONDS = 0.5
-METADATA_SECONDS = 2.0
-"""Period of metadata.yaml, so that of a killed recorder states what can be read [s]."""
-METADATA_SHARE = 0.01
-"""Largest share of the time that is spent on it; a bag of many files takes longer periods."""
-ROOM_SECONDS = 10.0
-"""Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
-MIN_FREE_BYTES, MIN_FREE_FRACTION = 64 << 20, 0.1
-WRITE_TIMEOUT = 0.25
-RETRY_SECONDS = 0.5
-GIVE_UP_SECONDS = 3.0
-"""Time of a failure after which samples in front of a command are dropped for it [s]."""
-CLOSE_TIMEOUT = 10.0
-_MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
-
-
 class WritingThread:
     """Writes what a queue holds into the current bag; continues in a new file after a failure.
 
@@ -322,15 +142,20 @@ class WritingThread:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bag writer", daemon=True)
         self._status = RecorderStatus()
-        # Of the present bag: why the disk fails now, and what it was last.
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin the state of a bag."""
+        # Why the disk fails now, and what it was last.
         self._failure: str | None = None
         self._last_failure: str | None = None
         self._failing_since: float | None = None
         self._full_since: float | None = None
         self._using_reserve = False
         self._modes: dict[str, float] = {}
-        self._began = self._next_flush = self._next_metadata = 0.0
-        self._overflow_before = self._spilled_before = 0
+        self._began = now = time.monotonic()
+        self._next_flush, self._next_metadata = now + FLUSH_SECONDS, now + METADATA_SECONDS
+        self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
 
     def start(self) -> None:
         """Start the thread."""
@@ -350,14 +175,14 @@ class WritingThread:
     @property
     def status(self) -> RecorderStatus:
         """State of the bag and the queue; what concerns the source keeps its defaults."""
-        status, bag = self._status, self.bag
+        status, bag, queue = self._status, self.bag, self._queue
         if bag is not None and status.state == "recording":
             status = self._status_of(bag)
         return replace(
             status,
-            waiting=self._queue.samples,
-            spilled=self._queue.spilled - self._spilled_before,
-            overflow=self._queue.overflow - self._overflow_before,
+            waiting=queue.samples,
+            spilled=queue.spilled - self._spilled_before,
+            overflow=queue.overflow - self._overflow_before,
         )
 
     def _status_of(self, bag: BagWriter) -> RecorderStatus:
@@ -390,11 +215,7 @@ class WritingThread:
             raise _refusal(path, error) from None
         options.messages()  # those from before the bag
         HOST_CLOCK.hold()  # no step of the clock within a bag
-        self._failure = self._last_failure = self._full_since = self._failing_since = None
-        self._using_reserve, self._modes = False, {}
-        self._began = now = time.monotonic()
-        self._next_flush, self._next_metadata = now + FLUSH_SECONDS, now + METADATA_SECONDS
-        self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
+        self._forget()
         self._status = RecorderStatus(state="recording", bag=path)
         self.bag = bag
 
@@ -410,11 +231,12 @@ class WritingThread:
 
     def release(self, path: Path) -> bool:
         """Take a complete file out of the bag; returns whether it may be deleted."""
+        bag = self.bag
         try:
-            return self.bag is None or self.bag.release(path)
+            return bag is None or bag.release(path)
         except OSError as error:
-            assert self.bag is not None
-            self._fail(self.bag, error)
+            assert bag is not None
+            self._fail(bag, error)
             return False
 
     def finish(self, state: str, error: str | None = None, outage: Gap | None = None) -> str | None:
@@ -466,52 +288,44 @@ class WritingThread:
                         self._retry(bag)
                     else:
                         self._write(bag, item)
+                except OSError as error:
+                    self._fail(bag, error)
                 except UrEnergyError as error:
                     self._end(str(error))
                 except Exception as fault:  # the thread must go on executing commands
                     self._end(f"writing failed ({type(fault).__name__}: {fault})")
 
-    def _write(self, bag: BagWriter, item: Telemetry | Event | None) -> None:
+    def _write(self, bag: BagWriter, item: Item | None) -> None:
         """Write samples, an event or nothing; twice a second flush and check file and disk."""
         self._failing_since = None
-        try:
-            if isinstance(item, Telemetry):
-                self._note_modes(bag, item)
-                bag.write(item)
-            elif isinstance(item, Event):
-                bag.write_event(item)
-            now = time.monotonic()
-            if now < self._next_flush:
-                return
-            self._next_flush = now + FLUSH_SECONDS
-            self._take_messages(bag)
-            bag.flush()
-            bag.check_file()
-            if now >= self._next_metadata:
-                began = time.thread_time()
-                bag.write_metadata()
-                spent = time.thread_time() - began
-                self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
-            self._has_room(bag)
-        except OSError as error:
-            self._fail(bag, error)
+        if isinstance(item, Telemetry):
+            self._note_modes(bag, item)
+            bag.write(item)
+        elif isinstance(item, Event):
+            bag.write_event(item)
+        now = time.monotonic()
+        if now < self._next_flush:
+            return
+        self._next_flush = now + FLUSH_SECONDS
+        self._take_messages(bag)
+        bag.flush()
+        bag.check_file()
+        if now >= self._next_metadata:
+            began = time.thread_time()
+            bag.write_metadata()
+            spent = time.thread_time() - began
+            self._next_metadata = now + max(METADATA_SECONDS, spent / METADATA_SHARE)
+        self._has_room(bag)
 
     def _retry(self, bag: BagWriter) -> None:
         """After a failure: try to continue in the next file of the bag."""
         if self._failing_since is None:
             self._failing_since = time.monotonic()
         self._closing.wait(RETRY_SECONDS - WRITE_TIMEOUT)
-        try:
-            if self._has_room(bag):
-                bag.split()
-                self._failure = self._queue.problem = None
-                text = "writing again, in a new file"
-                bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text))
-        except OSError as error:
-            self._fail(bag, error)
-        failing = self._failure is not None
-        if failing and time.monotonic() - self._failing_since > GIVE_UP_SECONDS:
-            self._queue.drop_before_command()
+        if self._has_room(bag):
+            bag.split()
+            self._failure = self._queue.problem = None
+            bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", "writing again, in a new file"))
 
     def _has_room(self, bag: BagWriter) -> bool:
         """Whether the disk has room; if not, samples wait for up to ROOM_SECONDS."""
@@ -525,13 +339,12 @@ class WritingThread:
         if self._using_reserve:
             return True
         if now - self._full_since <= ROOM_SECONDS or self._options.resume:
-            self._fail(bag, OSError(shortage.problem))
-        else:
-            # The samples that wait are still written, even on a nearly full disk; then it ends.
-            self._using_reserve, self._failure, self._queue.problem = True, None, None
-            self._on_failure()
-            reason = str(shortage)
-            self._queue.put(Command(lambda: self.finish("stopped", reason)))
+            raise OSError(shortage.problem)
+        # The samples that wait are still written, even on a nearly full disk; then it ends.
+        self._using_reserve, self._failure, self._queue.problem = True, None, None
+        self._on_failure()
+        reason = str(shortage)
+        self._queue.put(Command(lambda: self.finish("stopped", reason)))
         return False
 
     def _fail(self, bag: BagWriter, error: OSError) -> None:
@@ -541,6 +354,9 @@ class WritingThread:
             bag.write_event(Event(HOST_CLOCK.stamp(), "recorder", text, ERROR))
         self._failure = self._last_failure = text
         self._queue.problem = reason
+        since = self._failing_since
+        if since is not None and time.monotonic() - since > GIVE_UP_SECONDS:
+            self._queue.drop_before_command()
 
     def _end(self, reason: str) -> None:
         """End the bag: these samples cannot be written."""
@@ -567,12 +383,9 @@ class WritingThread:
 
 def _shortage(path: Path) -> RecordingError | None:
     """Refusal of a disk with less than 64 MB, and less than a tenth of a small one, left."""
-    folder = path
     try:
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        usage = shutil.disk_usage(folder)
-    except OSError:
+        usage = shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists()))
+    except (OSError, StopIteration):
         return None  # writing will report the problem
     if usage.free >= min(MIN_FREE_BYTES, MIN_FREE_FRACTION * usage.total):
         return None
