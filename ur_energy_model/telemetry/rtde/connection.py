@@ -6,7 +6,7 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from ur_energy_model.errors import ControllerError, ProtocolError, printable
 from ur_energy_model.options import is_address
@@ -28,7 +28,6 @@ from ur_energy_model.telemetry.rtde.protocol import (
     encode_output_setup,
     frame,
 )
-from ur_energy_model.typing import Self
 
 PORT = 30004
 CONNECT_TIMEOUT = 3.0
@@ -39,28 +38,27 @@ MAX_EARLY = 1 << 20
 """Bytes of data packages that may come in front of a reply."""
 
 
-class Subscription(NamedTuple):
-    """What a controller agreed to send: recipe, fields that it lacks, rate [Hz], its version."""
-
-    recipe: Recipe
-    missing: tuple[str, ...]
-    rate: float
-    version: tuple[int, int, int, int]
-
-
 class RtdeConnection:
     """A connected socket that speaks RTDE.
 
     Every method raises ControllerError where there is no connection, it is lost, or the controller
     refuses or gives no reply in time; ProtocolError, one of these, for what is not RTDE.
+
+    Attributes:
+        messages: of the controller, which the owner takes out.
+        recipe, rate: what the controller agreed to send, and how often [Hz]; see `subscribe`.
+        missing: requested fields that it lacks.
+        version: of its software.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
-        self.host = host
         self.messages: list[TextMessage] = []
+        self.recipe, self.rate = Recipe((), ()), 0.0
+        self.missing: tuple[str, ...] = ()
+        self.version = 0, 0, 0, 0
+        self._host = host
         self._reader = FrameReader(host)
         self._protocol_version = 2
-        self._recipe: Recipe | None = None
         self._fault: ProtocolError | None = None
         self._buffer = memoryview(bytearray(RECEIVE_SIZE))
         try:
@@ -81,6 +79,7 @@ class RtdeConnection:
                 "check that the robot is switched on, its address, and the network",
             ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setblocking(False)
         self._poller = select.poll()
         self._poller.register(self._socket, select.POLLIN)
 
@@ -88,13 +87,7 @@ class RtdeConnection:
         """Close the connection."""
         self._socket.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def subscribe(self, fields: Sequence[str], rate: float | None = None) -> Subscription:
+    def subscribe(self, fields: Sequence[str], rate: float | None = None) -> None:
         """Negotiate what the controller sends; it sends nothing before `start`.
 
         Args:
@@ -104,51 +97,44 @@ class RtdeConnection:
         for offered in (2, 1):
             self._protocol_version = offered
             reply = self._ask(PacketType.REQUEST_PROTOCOL_VERSION, bytes([0, offered]))
-            if decode_flag(reply, self.host):
+            if decode_flag(reply, self._host):
                 break
         numbered = self._protocol_version == 2
-        version = decode_controller_version(
-            self._ask(PacketType.GET_CONTROLLER_VERSION, b""), self.host
-        )
-        sent = 500.0 if version[0] >= 5 else 125.0
+        reply = self._ask(PacketType.GET_CONTROLLER_VERSION, b"")
+        self.version = version = decode_controller_version(reply, self._host)
+        self.rate = 500.0 if version[0] >= 5 else 125.0
         if numbered and rate is not None:  # the controller leaves out whole cycles
-            sent /= max(1, int(sent / rate + 1e-9))
+            self.rate /= max(1, int(self.rate / rate + 1e-9))
         names = [name for name in fields if FIELDS[name].available(version)]
         # A controller names what it lacks, and accepts nothing of that request.
         while names:
-            request = encode_output_setup(names, sent if numbered else None)
+            request = encode_output_setup(names, self.rate if numbered else None)
             payload = self._ask(PacketType.SETUP_OUTPUTS, request)
-            recipe_id, kinds = decode_setup_reply(payload, numbered=numbered, peer=self.host)
+            recipe_id, kinds = decode_setup_reply(payload, numbered=numbered, peer=self._host)
             if len(kinds) != len(names):
                 raise self._not_rtde(f"answers {len(names)} names with {len(kinds)} types")
-            refused = {n for n, kind in zip(names, kinds, strict=True) if kind in _REFUSED}
-            if not refused:
+            lacking = {name for name, kind in zip(names, kinds, strict=True) if kind in _REFUSED}
+            if not lacking:
                 break
-            names = [name for name in names if name not in refused]
+            names = [name for name in names if name not in lacking]
         if "timestamp" not in names:
-            raise ControllerError(self.host, "offers no field 'timestamp'", CHECK_PORT)
+            raise ControllerError(self._host, "offers no field 'timestamp'", CHECK_PORT)
         if recipe_id == 0:
-            raise ControllerError(
-                self.host,
-                "refuses the output recipe",
-                "close other RTDE clients or request fewer fields",
-            )
+            remedy = "close other RTDE clients or request fewer fields"
+            raise ControllerError(self._host, "refuses the output recipe", remedy)
         for name, kind in zip(names, kinds, strict=True):
             expected = FIELDS[name].kind
             if kind not in WIDTH or WIDTH[kind] != WIDTH[expected]:
                 raise self._not_rtde(f"sends {name} as {kind[:40]!r} instead of {expected}")
-        self._recipe = Recipe(tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id)
-        missing = tuple(name for name in fields if name not in names)
-        return Subscription(self._recipe, missing, sent, version)
+        self.recipe = Recipe(tuple(names), cast("tuple[ValueKind, ...]", kinds), recipe_id)
+        self.missing = tuple(name for name in fields if name not in names)
 
     def start(self, batch: int = 1) -> None:
         """Start the data; `receive` waits for a batch of packets, or less after its timeout."""
-        assert self._recipe is not None, "subscribe before starting"
-        low_water = min(batch * self._recipe.frame_size, RECEIVE_SIZE // 2)
-        if not decode_flag(self._ask(PacketType.START, b""), self.host):
-            raise ControllerError(self.host, "refuses to send data", "restart its RTDE interface")
+        if not decode_flag(self._ask(PacketType.START, b""), self._host):
+            raise ControllerError(self._host, "refuses to send data", "restart its RTDE interface")
+        low_water = min(batch * self.recipe.frame_size, RECEIVE_SIZE // 2)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
-        self._socket.setblocking(False)
 
     def receive(self, timeout: float) -> Records | None:
         """Records [n >= 1] of the packets that have arrived, None if none came in time [s]."""
@@ -156,31 +142,29 @@ class RtdeConnection:
             raise self._fault
         records = self._take_records()
         if records is None:
-            self._reader.feed(self._read(timeout))
+            self._read(timeout)
             records = self._take_records()
         return records
 
-    def _read(self, timeout: float) -> memoryview:
+    def _read(self, timeout: float) -> None:
         """Read once, when a batch has arrived or the time is up."""
         self._poller.poll(max(0.0, timeout) * 1000.0)
         try:
             count = self._socket.recv_into(self._buffer)
-        except (BlockingIOError, TimeoutError):
-            return self._buffer[:0]
+        except BlockingIOError:
+            return
         except OSError as error:
             raise self._lost(_reason(error)) from None
         if count == 0:
             raise self._lost("closed by the controller")
-        return self._buffer[:count]
+        self._reader.feed(self._buffer[:count])
 
     def _take_records(self) -> Records | None:
         """Data packages that were fed; after them, what is not RTDE is the fault of later calls."""
-        recipe, reader = self._recipe, self._reader
-        assert recipe is not None, "subscribe and start before receiving"
-        found: list[Records] = []
+        reader, found = self._reader, list[Records]()
         try:
             while reader.buffer:
-                records = reader.take_records(recipe)
+                records = reader.take_records(self.recipe)
                 if records is not None:
                     found.append(records)
                     continue
@@ -195,23 +179,21 @@ class RtdeConnection:
             if not found:
                 raise
             self._fault = error
-        return recipe.join(found) if found else None
+        return self.recipe.join(found) if found else None
 
     def _note(self, packet: Frame) -> None:
         """Keep a text message; ignore other packets of known type."""
         if packet.kind not in PacketType.__members__.values():
             raise self._not_rtde(f"sent a packet of unknown type {packet.kind}")
         if packet.kind == PacketType.TEXT_MESSAGE:
-            message = decode_text_message(packet.payload, self._protocol_version, self.host)
+            message = decode_text_message(packet.payload, self._protocol_version, self._host)
             if len(self.messages) < MAX_MESSAGES:
                 self.messages.append(message)
 
     def _ask(self, kind: PacketType, payload: bytes) -> bytes:
         """Send a request and return the payload of its reply."""
-        deadline = time.monotonic() + REPLY_TIMEOUT
-        early = bytearray()
+        deadline, early = time.monotonic() + REPLY_TIMEOUT, bytearray()
         try:
-            self._socket.settimeout(REPLY_TIMEOUT)
             self._socket.sendall(frame(kind, payload))
         except OSError as error:
             raise self._lost(_reason(error)) from None
@@ -227,19 +209,18 @@ class RtdeConnection:
             rest = deadline - time.monotonic()
             if rest <= 0:
                 raise ControllerError(
-                    self.host,
+                    self._host,
                     f"accepts connections but does not answer ({kind.name.lower()})",
                     "restart the controller, or " + CHECK_PORT,
                 )
-            self._socket.settimeout(rest)
-            self._reader.feed(self._read(rest))
+            self._read(rest)
 
     def _not_rtde(self, problem: str) -> ProtocolError:
-        return ProtocolError(self.host, problem, CHECK_PORT)
+        return ProtocolError(self._host, problem, CHECK_PORT)
 
     def _lost(self, reason: str) -> ControllerError:
         return ControllerError(
-            self.host, f"connection lost ({reason})", "check the network and the robot"
+            self._host, f"connection lost ({reason})", "check the network and the robot"
         )
 
 

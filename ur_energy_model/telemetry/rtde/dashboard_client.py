@@ -21,9 +21,9 @@ LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of
 manufacture, and none was made in 2000."""
-_SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 NO_E_SERIES = ("ur15", "ur18", "ur20", "ur30")
 """Arms whose names have no e although their controllers are of the e-Series' generation."""
+_SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 _PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
 _MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
@@ -59,12 +59,8 @@ class ControllerIdentity:
                 raise WrongRobotError(host, problem, remedy, field=field)
         name = "" if robot is None else robot.upper()
         if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
-            raise WrongRobotError(
-                host,
-                f"is a {self.model}, not a {robot}",
-                "check the robot model and the address",
-                field="robot model",
-            )
+            problem, remedy = f"is a {self.model}, not a {robot}", "check robot model and address"
+            raise WrongRobotError(host, problem, remedy, field="robot model")
 
 
 def description_name(model: str, version: Sequence[int]) -> str:
@@ -78,22 +74,19 @@ def description_name(model: str, version: Sequence[int]) -> str:
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
     """Ask the dashboard server; what it does not answer in time is unknown."""
-    serial, model, program = _answers(
-        host, port, "get serial number", "get robot model", LOADED_PROGRAM
-    )
+    questions = "get serial number", "get robot model", LOADED_PROGRAM
+    serial, model, program = _answers(host, port, *questions)
     return ControllerIdentity(
-        serial if serial is not None and _SERIAL.fullmatch(serial) else None,
-        model.upper() if model is not None and _MODEL.fullmatch(model) else None,
+        serial if _SERIAL.fullmatch(serial) else None,
+        model.upper() if _MODEL.fullmatch(model) else None,
         program_name(program),
     )
 
 
-def program_name(answer: str | None) -> str | None:
+def program_name(answer: str) -> str | None:
     """Name of the program in an answer to `get loaded program`, without folder and extension."""
-    found = None if answer is None else _PROGRAM.fullmatch(answer)
-    if found is None:
-        return None
-    name = PurePosixPath(found[1]).name.removesuffix(".urp")
+    found = _PROGRAM.fullmatch(answer)
+    name = "" if found is None else PurePosixPath(found[1]).name.removesuffix(".urp")
     return "".join(filter(str.isprintable, name)).strip() or None
 
 
@@ -122,14 +115,12 @@ class LoadedProgram:
 
     def _ask(self) -> None:
         answer = _answers(*self._address, LOADED_PROGRAM)[0]
-        if answer is not None:
-            self.name = program_name(answer)
+        self.name = program_name(answer) if answer else self.name
 
 
-def _answers(host: str, port: int, *questions: str) -> list[str | None]:
-    """Answers of the dashboard server, None where it does not answer in time."""
-    deadline = time.monotonic() + TIMEOUT
-    lines: list[str | None] = []
+def _answers(host: str, port: int, *questions: str) -> list[str]:
+    """Answers of the dashboard server, "" where it does not answer in time."""
+    deadline, lines = time.monotonic() + TIMEOUT, list[str]()
     try:
         with socket.create_connection((host, port), TIMEOUT) as connection:
             for question in ("", *questions):  # it greets first
@@ -144,4 +135,4 @@ def _answers(host: str, port: int, *questions: str) -> list[str | None]:
                 lines.append(text.decode(errors="replace").strip())
     except (OSError, ValueError):  # ValueError: not an address
         pass
-    return [*lines[1:], *[None] * len(questions)][: len(questions)]
+    return [*lines[1:], *[""] * len(questions)][: len(questions)]

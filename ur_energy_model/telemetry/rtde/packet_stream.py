@@ -105,11 +105,7 @@ class PacketStream:
         return Telemetry(times, columns, info, tuple(gaps), self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
-        """Refuse timestamps [packets], s, that are not those of a controller.
-
-        Raises:
-            ProtocolError: not finite, negative, or decades after the controller's start.
-        """
+        """Raise ProtocolError if timestamps [packets], s, are not those of a controller."""
         if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
             raise self._impossible()
 
@@ -164,15 +160,9 @@ class ClockMap:
 
     def __init__(self) -> None:
         self.drift = 0.0
+        self._last_stamp = 0
+        self._last_time = math.nan
         self._started = False
-        self._last_time, self._last_stamp = 0.0, 0
-        self._late_since: int | None = None
-        self._origin = self._anchor = (0.0, 0)
-        self._slope = 0.0
-        self._level: float | None = None
-        # (controller time, offset) of the smallest delay in the present window and those before.
-        self._lowest, self._window_start = (0.0, math.inf), 0.0
-        self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
 
     def restart(self) -> None:
         """Start again: the controller's clock was restarted."""
@@ -180,7 +170,7 @@ class ClockMap:
 
     def lateness(self, at: float, arrival: int) -> float:
         """How much later than expected a packet arrived [s]; 0 before the first packet."""
-        return (arrival - self._map(at)) * 1e-9 if self._started else 0.0
+        return (arrival - int(self._map(np.array([at]))[0])) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
@@ -194,24 +184,26 @@ class ClockMap:
             return np.concatenate([early, self.stamp(times[cut:], arrival)])
         newest = float(times[-1])
         if not self._started or self._has_restarted(float(times[0]), newest, arrival):
-            self._started, self._late_since = True, None
-            self._origin = self._anchor = (newest, arrival)
-            self._slope, self.drift, self._level = 0.0, 0.0, None
+            self._started = True
+            self._late_since: int | None = None
+            self._origin = self._anchor = newest, arrival
+            self._slope, self.drift = 0.0, 0.0
+            self._level: float | None = None
+            # (controller time, offset) of the smallest delay in the present window and before.
             self._lowest, self._window_start = (newest, math.inf), newest
-            self._minima.clear()
+            self._minima: deque[tuple[float, float]] = deque(maxlen=WINDOWS)
         self._observe(newest, arrival)
-        start, stamp = self._anchor
-        stamps = stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
+        stamps = self._map(times)
         if int(stamps[0]) <= self._last_stamp:
             stamps = np.maximum(stamps, self._last_stamp + 1 + np.arange(len(stamps)))
         self._last_time, self._last_stamp = newest, int(stamps[-1])
-        if newest - start >= STEER_SECONDS:
+        if newest - self._anchor[0] >= STEER_SECONDS:
             self._steer(newest)
         return stamps
 
-    def _map(self, at: float) -> int:
+    def _map(self, times: Array) -> NDArray[np.int64]:
         start, stamp = self._anchor
-        return stamp + round((at - start) * (1.0 + self._slope) * 1e9)
+        return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""
@@ -250,7 +242,7 @@ class ClockMap:
 
     def _steer(self, newest: float) -> None:
         """Move the anchor to now, and set the slope so that the offset's error decays."""
-        stamp = self._map(newest)
+        stamp = int(self._map(np.array([newest]))[0])
         if self._level is None:
             expected = min(offset for _, offset in (self._lowest, *self._minima))
             pace, limit = START_SLEW
@@ -259,4 +251,4 @@ class ClockMap:
             pace, limit = SLEW
         error = expected - self._offset(newest, stamp)
         self._slope = self.drift + min(max(error / pace, -limit), limit)
-        self._anchor = (newest, stamp)
+        self._anchor = newest, stamp

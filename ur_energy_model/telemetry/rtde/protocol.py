@@ -245,11 +245,6 @@ class SetupReply(NamedTuple):
     recipe_id: int | None
     kinds: tuple[str, ...]
 
-    @property
-    def accepted(self) -> bool:
-        """Whether every name was accepted."""
-        return self.recipe_id != 0 and all(kind in NUMBER for kind in self.kinds)
-
 
 # Every decoder raises ProtocolError for a payload of the wrong length, or one that is not text.
 

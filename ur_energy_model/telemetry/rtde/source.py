@@ -14,7 +14,7 @@ from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection, Subscription
+from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
@@ -111,8 +111,9 @@ class RtdeSource:
         self._program = LoadedProgram(host, link.dashboard_port)
         self._runtime_state: float | None = None
         self._last_q: Array | None = None
-        # The first connection; every later one must continue it.
-        self._agreed: Subscription | None = None
+        # What the first connection agreed on, the controller and packets; every later one must
+        # continue it.
+        self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
         # The present connection, and when to try again without one.
@@ -250,20 +251,19 @@ class RtdeSource:
             identity = identify_controller(self._host, self._link.dashboard_port)
             identity.check(self._host, self._robot, self._controller)
             same_serial = None is not identity.serial == self._controller.serial
-            names = self._fields if first is None else first.recipe.names
-            agreed = connection.subscribe(names, self._rate)
-            version = ".".join(map(str, agreed.version))
+            connection.subscribe(self._fields if first is None else first.recipe.names, self._rate)
+            version = ".".join(map(str, connection.version))
             if first is not None:
                 problem = None
-                if agreed.missing:
-                    problem = f"no longer offers {', '.join(agreed.missing)}"
-                elif agreed.rate != first.rate:
-                    problem = f"now sends at {agreed.rate} Hz instead of {first.rate}"
-                elif agreed.recipe.kinds != first.recipe.kinds:
+                if connection.missing:
+                    problem = f"no longer offers {', '.join(connection.missing)}"
+                elif connection.rate != first.rate:
+                    problem = f"now sends at {connection.rate} Hz instead of {first.rate}"
+                elif connection.recipe.kinds != first.recipe.kinds:
                     problem = "now sends fields of other types"
                 if problem is not None:
                     raise ControllerError(self._host, problem, "start a new recording")
-                if agreed.version != first.version:
+                if connection.version != first.version:
                     before = ".".join(map(str, first.version))
                     change = f"software changed from {before} to {version}"
                     if not same_serial:
@@ -272,11 +272,11 @@ class RtdeSource:
                             f"its {change}, and no serial number shows that it is the same",
                             "start a new recording",
                         )
-            connection.start(max(1, round(self._batch_seconds * agreed.rate)))
+            connection.start(max(1, round(self._batch_seconds * connection.rate)))
         except BaseException:
             connection.close()
             raise
-        self._connection, self._recipe = connection, agreed.recipe
+        self._connection, self._recipe = connection, connection.recipe
         self._stream.same_serial = same_serial
         self._last_data = time.monotonic()
         self._returning = first is not None
@@ -289,16 +289,16 @@ class RtdeSource:
         if first is not None:
             self._program.poll(changed=True)
             return
-        self._agreed, self._controller = agreed, identity
+        self._agreed, self._controller = connection, identity
         serial, model = identity.serial, identity.model
         self._program.name = identity.program
         self._info = RecordingInfo(
             source=self._host,
-            robot=self._robot or (model and description_name(model, agreed.version)),
+            robot=self._robot or (model and description_name(model, connection.version)),
             serial=serial,
             program=identity.program,
             controller_version=version,
-            rate=agreed.rate,
+            rate=connection.rate,
             simulated=serial is not None and serial.startswith(SIMULATED_SERIAL_PREFIX),
         )
 
@@ -309,14 +309,12 @@ class RtdeSource:
             ControllerError: no packet comes.
         """
         found: list[Records] = []
+        rate = self._info.rate or 1.0
+        needed = min(max(round(RATE_SECONDS * rate), 2), RATE_SAMPLES)
         deadline = time.monotonic() + self._quiet_time()
-        needed = min(max(round(RATE_SECONDS * (self._info.rate or 1.0)), 2), RATE_SAMPLES)
-        while sum(map(len, found)) < needed:
-            connection, rest = self._connection, deadline - time.monotonic()
-            if connection is None or rest <= 0:
-                break
+        while (connection := self._connection) is not None and time.monotonic() < deadline:
             try:
-                received = connection.receive(min(rest, 0.1))
+                received = connection.receive(0.1)
             except ControllerError as error:
                 if not found:
                     raise
@@ -324,6 +322,8 @@ class RtdeSource:
                 break
             if received is not None:
                 found.append(received)
+                if sum(map(len, found)) >= needed:
+                    break
         if not found:
             raise ControllerError(
                 self._host,
@@ -335,25 +335,25 @@ class RtdeSource:
         self._stream.check_times(times)
         self._last_data = time.monotonic()
         self._first = records, arrival
-        info, names = self._info, records.dtype.names or ()
-        rate = observed_rate(times, info.rate)
-        if rate is not None:
-            text = f"sends at {rate:.1f} Hz instead of {info.rate}"
+        steps = np.diff(times)
+        steps = steps[steps > 0]
+        step = float(np.median(steps)) if steps.size else 0.0
+        differs = step > 0 and abs(step * rate - 1.0) > RATE_TOLERANCE
+        if differs and np.ptp(steps) < RATE_TOLERANCE * step:  # and is regular
+            text = f"sends at {1.0 / step:.1f} Hz instead of {rate}"
             self._report("connection", text, WARNING)
-            info = replace(info, rate=round(rate, 3))
+            self._info = replace(self._info, rate=round(1.0 / step, 3))
+        names = records.dtype.names or ()
         if "payload" in names:
-            info = replace(info, payload_mass=float(records["payload"][0]))
+            self._info = replace(self._info, payload_mass=float(records["payload"][0]))
         if "payload_cog" in names:
             x, y, z = records["payload_cog"][0].tolist()
-            info = replace(info, payload_center_of_mass=(x, y, z))
-        self._info = info
+            self._info = replace(self._info, payload_center_of_mass=(x, y, z))
 
     def _reconnect(self, timeout: float) -> None:
         """Try again if the pause is over; waits for its end, but not longer than the timeout."""
         wait = self._next_attempt - time.monotonic()
-        if wait > 0 and self._closed.wait(min(wait, max(timeout, 0.0))):
-            return
-        if time.monotonic() < self._next_attempt:
+        if wait > 0 and (self._closed.wait(min(wait, max(timeout, 0.0))) or wait > timeout):
             return
         try:
             self._connect()
@@ -396,11 +396,10 @@ class RtdeSource:
 
     def _note_samples(self, batch: Telemetry) -> None:
         """Samples arrived: the present outage is over, and the gaps show what it cost."""
+        status = self._status
         for gap in batch.gaps:
-            lost, seconds = self._status.lost, self._status.lost_seconds
-            self._status = replace(
-                self._status, lost=lost + gap.missing, lost_seconds=seconds + gap.seconds
-            )
+            lost, seconds = status.lost + gap.missing, status.lost_seconds + gap.seconds
+            status = replace(status, lost=lost, lost_seconds=seconds)
             self._report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
         if self._returning:
             self._report("connection", "connected again")
@@ -410,13 +409,14 @@ class RtdeSource:
             moved = q is not None and before is not None and (np.abs(q[0] - before) > MOVED).any()
             hint = ", and a joint stands elsewhere than before" if moved else ""
             text = f"not known: the controller restarted and has no serial number{hint}"
-            self._status = replace(self._status, identity=text)
+            status = replace(status, identity=text)
             self._report("connection", f"whether this is still the same arm is {text}", WARNING)
         self._last_q = None if q is None else q[-1]
         self._last_samples = time.monotonic()
-        if self._status.problem is not None:
-            self._status = replace(self._status, problem=None)
+        if status.problem is not None:
+            status = replace(status, problem=None)
             self._reported.clear()
+        self._status = status
 
     def _follow_program(self, records: Records) -> None:
         """Keep the name of the program up to date; it can change where the runtime state does."""
@@ -441,19 +441,3 @@ class RtdeSource:
         """Keep an event, unless too many are waiting already."""
         if len(self._events) < MAX_EVENTS:
             self._events.append(Event(HOST_CLOCK.now(), kind, text, level))
-
-
-def observed_rate(times: Array, negotiated: float | None) -> float | None:
-    """Rate [Hz] of timestamps [n], s, where it clearly differs from the negotiated one.
-
-    Returns:
-        None where they agree, where the steps are irregular, or where either is unknown.
-    """
-    steps = np.diff(times)
-    steps = steps[steps > 0]
-    if negotiated is None or steps.size == 0:
-        return None
-    step = float(np.median(steps))
-    agrees = abs(step * negotiated - 1.0) <= RATE_TOLERANCE
-    irregular = np.ptp(steps) >= RATE_TOLERANCE * step
-    return None if agrees or irregular else 1.0 / step
