@@ -30,7 +30,7 @@ from ur_energy_model.energy.topics import (
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import joint_rows, part_rows
 from ur_energy_model.sinks.opcua_nodes import MAIN, SUM, metering_points
-from ur_energy_model.sinks.prometheus_metrics import ArmMetrics
+from ur_energy_model.sinks.prometheus import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus

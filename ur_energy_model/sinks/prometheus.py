@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from socketserver import TCPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -17,9 +17,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
+from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
-from ur_energy_model.sinks.prometheus_metrics import METRICS, ArmMetrics, Values, without_present
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
+
+if TYPE_CHECKING:
+    from ur_energy_model.energy.live import Snapshot
+    from ur_energy_model.energy.powers import Channels
+    from ur_energy_model.typing import Array
+
+Values: TypeAlias = Mapping[tuple[str, ...], float]
+"""Values of one metric by its labels; none where they are unknown."""
 
 SILENCE = 5.0
 """Time without readings after which gauges are left out: they would be of the past [s]."""
@@ -148,3 +156,151 @@ class MetricsServer(ThreadingWSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away or sends no request is no news."""
+
+
+# The metrics: name, labels, HELP and values of each; the page and dashboards use this table.
+#
+# Names follow Prometheus' conventions: base units, the unit as suffix, and `_total` for counters.
+
+
+class ArmMetrics:
+    """The values of one arm; keeps what outlives a reading: losses, cycles and the last one.
+
+    What the table reads has values by the labels behind that of the arm.
+    """
+
+    reading: ArmReading
+    snapshot: Snapshot
+    columns: Channels
+    lost = cycles = 0
+    last_cycle: tuple[float, float] | None = None
+
+    def values(self, reading: ArmReading) -> dict[str, Values]:
+        """Values by name of the metric; those that are unknown are left out."""
+        self.reading, self.snapshot = reading, reading.snapshot
+        self.columns = self.snapshot.channels
+        # An estimate of losses that was too large takes none back.
+        self.lost = max(self.lost, reading.link.lost)
+        for cycle in reading.cycles:
+            self.cycles = max(self.cycles, cycle.number)
+            self.last_cycle = reading.energy_of(cycle), cycle.duration
+        found = {name: metric.values(self) for name, metric in METRICS.items()}
+        return {
+            name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
+            for name, values in found.items()
+            if values
+        }
+
+    def _joints(self, values: Array | None) -> Values:
+        rows = () if values is None else zip(self.reading.joints, values, strict=True)
+        return {(joint,): value for joint, value in rows}
+
+    def _part(self, array: Array, part: str) -> Values:
+        return self._joints(array[self.columns.per_joint[part]])
+
+    def _channel(self, array: Array, channel: str) -> Values:
+        known = channel != "bus" or self.snapshot.bus_measured
+        return {(): array[self.columns.arm[channel]]} if known else {}
+
+    def _states(self, array: Array, part: int) -> Values:
+        values = self.columns.by_state(array, part)
+        return {(state.name.lower(),): value for state, value in values.items()}
+
+    def _part_energies(self) -> Values:
+        net = self.snapshot.lifetime.net
+        found = dict(self._part(net, "electrical_power"))
+        return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
+
+    def _residual(self) -> Values:
+        total, bus = (self._channel(self.snapshot.power, each) for each in ("total", "bus"))
+        return {key: total[key] - each for key, each in bus.items()}
+
+    def _cycle(self, place: int) -> Values:
+        return {} if self.last_cycle is None else {(): self.last_cycle[place]}
+
+    def _info(self) -> Values:
+        robot = self.reading.robot
+        return {("" if robot is None else robot.name, self.reading.model): 1.0}
+
+
+class Metric(NamedTuple):
+    """One metric: name, names of the labels, HELP, and its values of a reading."""
+
+    name: str
+    labels: tuple[str, ...]
+    help: str
+    values: Callable[[ArmMetrics], Values]
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it never decreases."""
+        return self.name.endswith("_total")
+
+
+_ARM, _JOINT, _STATE, _PART = ("arm",), ("arm", "joint"), ("arm", "state"), ("arm", "part")
+_HIGHEST = (
+    "since the state file was made: the highest value so far, so that it never decreases; what is "
+    "given back is deducted from later gains"
+)
+# fmt: off
+_TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], ...] = (
+    ("joint_power_watts", _JOINT, "Electrical power of the joint.",
+     lambda m: m._part(m.snapshot.power, "electrical_power")),
+    ("joint_energy_joules_total", _JOINT, f"Electrical energy of the joint {_HIGHEST}.",
+     lambda m: m._part(m.snapshot.highest, "electrical_power")),
+    ("joint_mechanical_energy_joules_total", _JOINT,
+     f"Mechanical energy of the joint {_HIGHEST}.",
+     lambda m: m._part(m.snapshot.highest, "mechanical_power")),
+    ("joint_temperature_celsius", _JOINT, "Temperature of the joint.",
+     lambda m: m._joints(m.snapshot.temperature)),
+    ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included.",
+     lambda m: m._channel(m.snapshot.power, "total")),
+    ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
+     lambda m: {(): m.columns.deviations(m.snapshot.power)[1]}),
+    ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
+     lambda m: m._channel(m.snapshot.highest, "total")),
+    ("bus_power_watts", _ARM, "Measured bus voltage times current.",
+     lambda m: m._channel(m.snapshot.power, "bus")),
+    ("bus_energy_joules_total", _ARM, f"Measured energy of the bus {_HIGHEST}.",
+     lambda m: m._channel(m.snapshot.highest, "bus")),
+    ("standby_power_watts", _ARM, "Standby power.",
+     lambda m: m._channel(m.snapshot.power, "standby")),
+    ("drivers_power_watts", _ARM, "Power lost in the drivers.",
+     lambda m: m._channel(m.snapshot.power, "driver")),
+    ("regeneration_power_watts", _ARM, "What the supply cannot take back; joints, standby, drivers "
+     "and this sum to the total power.", lambda m: m._channel(m.snapshot.power, "regeneration")),
+    ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
+     "deducted, of each joint, standby, drivers and regeneration; they sum to "
+     "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
+    ("residual_power_watts", _ARM, "Model minus measured bus power.", ArmMetrics._residual),
+    ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
+     lambda m: m._states(m.snapshot.power, m.columns.state_energy)),
+    ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",
+     lambda m: m._states(m.snapshot.highest, m.columns.state_energy)),
+    ("state_seconds_total", _STATE, "Time in this state since the state file was made.",
+     lambda m: m._states(m.snapshot.highest, m.columns.state_time)),
+    ("cycles_total", _ARM, "Cycles completed since the estimator started.",
+     lambda m: {(): m.cycles}),
+    ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m._cycle(0)),
+    ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.",
+     lambda m: m._cycle(1)),
+    ("samples_total", _ARM, "Samples used since the estimator started.",
+     lambda m: {(): m.snapshot.samples}),
+    ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",
+     lambda m: {(): m.lost}),
+    ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.", lambda m: {(): 1.0}),
+    ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics._info),
+)
+# fmt: on
+METRICS: dict[str, Metric] = {
+    f"ur_energy_{name}": Metric(f"ur_energy_{name}", labels, words, values)
+    for name, labels, words, values in _TABLE
+}
+"""All metrics by name, in the order of the page."""
+INFO, CONNECTED = "ur_energy_info", "ur_energy_connected"
+
+
+def without_present(values: Mapping[str, Values]) -> dict[str, Values]:
+    """What remains true when no samples arrive: counters, and that they do not arrive."""
+    kept = {name: each for name, each in values.items() if METRICS[name].is_counter or name == INFO}
+    return {**kept, CONNECTED: dict.fromkeys(values[CONNECTED], 0.0)}
