@@ -92,21 +92,18 @@ currents are mostly friction near standstill: torque and power are accurate, cur
 
 ## Comparison with other methods
 
-`python -m test.benchmarks peers` fits each recording in turn and evaluates the model on the other
-recordings of arms of that type. It does the same with sessions of simulated arms (one fitted, three
-held out; see [sessions](simulated_arm.md#the-arm)). All evaluations are held out. The other
+`python -m test.benchmarks peers` fits each recording, and each [session](simulated_arm.md#the-arm)
+of simulated arms, in turn and evaluates the model on the others of arms of that type. The other
 methods are ordinary least squares: *least squares* predicts each joint's current from its
 acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *base
 parameters* (those of figaroh if it is installed) uses the regressor of the whole arm; *three
 coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of
 current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that
-this package has estimated. A recording in which a joint does not move is not fitted by any method.
-A model is valid for its own arm; *another arm* shows the errors on a second arm of the same type.
+this package has estimated.
 
-The comparison of the energy at the supply is not on equal terms: `estimate` takes the standby power
-of the evaluated session from its standstill, while the regressions keep that of the fitted session.
-Motion energy is the energy above the power at standstill of each method, so that it does not depend
-on the standby power.
+Energy at the supply is not compared on equal terms: `estimate` takes the standby power of the
+evaluated session from its standstill, the regressions keep that of the fitted one. Motion energy is
+the energy above the power at standstill of each method.
 
 {peers}
 

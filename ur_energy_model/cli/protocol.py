@@ -69,7 +69,7 @@ def _run_all(options: argparse.Namespace) -> None:
         print_table(
             "The papers, side by side",
             ["paper", "rows", "verdicts", "nothing obtained for"],
-            [(result.paper.key, *result.summary()[1:]) for result in results],
+            [result.summary() for result in results],
         )
         note(f"page: {options.output / MARKDOWN}")
     if failed:

@@ -85,10 +85,9 @@ class PaperResult:
         ]
 
     def summary(self) -> tuple[str, int, str, str]:
-        """Source, number of rows, verdicts and missing places, as a row of a table."""
+        """Key, number of rows, verdicts and missing places, as a row of a table."""
         counts = ", ".join(f"{number} {word}" for word, number in sorted(self.verdicts.items()))
-        where = f"{self.paper.key} {self.paper.source}"
-        return where, self.verdicts.total(), counts, ", ".join(self.missing) or "-"
+        return self.paper.key, self.verdicts.total(), counts, ", ".join(self.missing) or "-"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -216,9 +215,8 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
 TITLE = "The papers, side by side"
 INTRODUCTION = (
     "Every table and figure of the papers that this package builds on, the published value beside "
-    "the one obtained here by the same definition. Every arm here is simulated: the individual "
-    "arm and its data are never those of the paper, and a row that agrees states that the method "
-    "gives a value of that size, not that their experiment was repeated."
+    "the one obtained here by the same definition. Every arm here is simulated, and never that of "
+    "the paper: a row that agrees states that the method gives a value of that size."
 )
 VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row; 'not obtained': nothing was "
@@ -275,14 +273,17 @@ def markdown(
         lines += [f"- {warning}" for warning in result.warnings]
         empty = [each.item for each in result.items if not each.rows and not each.pictures]
         for each in result.items:
-            if each.item not in empty:
-                lines += ["", f"### {each.item.place}: {each.item.shows}", "", *_of_rows(each.rows)]
+            item = each.item
+            if each.rows:
+                lines += ["", f"### {item.place}: {item.shows}", "", *_of_rows(each.rows)]
+            elif each.pictures:  # their captions state what they show
+                lines += ["", f"### {item.place}", ""]
             for picture in each.pictures:
-                lines += [f"![{each.item.place}]({place(picture['file'])})", ""]
+                lines += [f"![{item.place}]({place(picture['file'])})", ""]
                 lines += [f"{picture['robot']}: {picture['caption']}", ""]
         if empty:
-            lines += ["", "### Without a value here", ""]
-            lines += [f"- {item.place}: {item.reason or 'not obtained'}" for item in empty]
+            reasons = (f"{item.place} ({item.reason or 'not obtained'})" for item in empty)
+            lines += ["", f"Without a value here: {'; '.join(reasons)}."]
     return "\n".join(lines).rstrip() + "\n"
 
 
