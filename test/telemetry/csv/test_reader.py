@@ -73,6 +73,15 @@ def test_values_are_those_of_the_file(tmp_path, options):
     assert telemetry.stamp is None
 
 
+def test_a_field_that_most_rows_leave_empty_is_left_out(tmp_path):
+    rows = [f"{10 + 0.02 * k:.2f},{','.join(['0.5'] * 6)},{7 if k < 9 else ''}," for k in range(50)]
+    title = ",".join(["timestamp", *column_names(FIELDS["actual_q"]), "robot_mode", "payload"])
+    (path := tmp_path / "sparse.csv").write_text("\n".join([title, *rows]) + "\n")
+    found = read(path)
+    assert set(found.columns) == {"timestamp", "actual_q"}
+    assert len(found) == 50
+
+
 def test_several_files_are_one_recording_with_a_gap_between(tmp_path):
     first = write(tmp_path / "a.csv", table(start=500.0))
     later = {name: values for name, values in table(start=100.0).items() if name != "payload"}

@@ -184,6 +184,8 @@ def nominal_period(steps: Array) -> float | None:
     return 1.0 / rate if rate else None
 
 
+_FILLED = 0.25
+"""Least share of the first rows that have a field."""
 _HEAD, _HEAD_CHARACTERS = 200, 4 << 20
 """Lines and characters at the beginning of a file for the detection of its structure."""
 _MAX_COLUMNS = 5000
@@ -285,7 +287,23 @@ class _CsvFile:
         ended = [x for x in texts[:20] if dialect.count(x) == self._width + 1]
         ended = [line for line in ended if not dialect.cells(line)[-1]]
         self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(texts[:20])
-        return header
+        return self._without_empty(header, texts)
+
+    def _without_empty(self, header: CsvHeader, rows: Sequence[str]) -> CsvHeader:
+        """The columns without those fields that most of the first rows leave empty."""
+        fields = [name for name in header.places if name != TIME]
+        if not fields or not rows:
+            return header
+        places = [header.places[name] for name in fields]
+        known = np.isfinite(self._numbers(rows, list(chain(*places))))
+        starts = np.cumsum([0, *map(len, places[:-1])])
+        shares = np.logical_and.reduceat(known, starts, axis=1).mean(axis=0)
+        empty = [name for name, share in zip(fields, shares, strict=True) if share < _FILLED]
+        if not empty or len(empty) == len(fields):
+            return header
+        self._note(f"left out, mostly without values: {', '.join(empty)}")
+        left = {name: place for name, place in header.places.items() if name not in empty}
+        return header._replace(places=left)
 
     def _columns(self, options: CsvOptions, title: str | None, rows: Sequence[str]) -> CsvHeader:
         """The columns by the options, or else by the line that names them."""
