@@ -1,6 +1,6 @@
 """Lines for the operator: connection, recording, clock and problems that come and go.
 
-Each kind of line is written at most every PERIOD; what falls between two is added up.
+Each kind of line is written at most every PERIOD; what falls between two is counted.
 """
 
 from __future__ import annotations

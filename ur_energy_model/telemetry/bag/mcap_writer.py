@@ -99,13 +99,13 @@ class McapWriter:
         self._append(data)
         self.summary.metadata.append((place, len(data), name))
 
-    def write_chunk(self, blocks: Sequence[MessageBlock]) -> None:
-        """Write messages as one chunk, in the order of their times."""
+    def write_chunk(self, blocks: Sequence[MessageBlock], *, numbered: bool = False) -> None:
+        """Write messages as one chunk, in order of time; number those that are not."""
         blocks = [block for block in blocks if len(block.records)]
         if not blocks:
             return
         sequence = dict(self.summary.counts)
-        for channel, records in blocks:
+        for channel, records in () if numbered else blocks:
             records["sequence"] = sequence[channel] + np.arange(len(records))
             sequence[channel] += len(records)
         counts = np.array([len(records) for _, records in blocks])

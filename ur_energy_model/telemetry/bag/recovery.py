@@ -200,7 +200,7 @@ class _RecoveredFile:
                 except (RecordingError, KeyError, OverflowError) as error:
                     self._report(f"a chunk is malformed ({error})", True)
                 else:
-                    self._writer.write_chunk(blocks)
+                    self._writer.write_chunk(blocks, numbered=True)
             self._take_metadata()
             self._write_records()
             self._writer.close()
