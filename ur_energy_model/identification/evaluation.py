@@ -35,6 +35,7 @@ from ur_energy_model.energy.telemetry_checks import (
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
+from ur_energy_model.identification.null_models import CurrentNull
 from ur_energy_model.identification.quality import Motion, motion_of
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.energy_model import EnergyModel
@@ -63,8 +64,9 @@ class Metrics:
     samples: int  # number of samples read
     # {"mean", "max", "rms", "r2"} per joint [N m]; None where columns are missing
     torque: list[Statistics] | None
-    # The same in A, over samples at which the joint moves (at standstill friction, and with it the
-    # current, takes any value up to its limit), and over all samples
+    # The same in A, over samples at which the joint moves, with "null_rms", the RMS error of the
+    # null model, if there is one (at standstill friction, and with it the current, takes any value
+    # up to its limit), and over all samples
     current: list[Statistics] | None
     current_all: list[Statistics] | None
     # At the supply, see `PowerStatistics.entry`: from measured currents, and from the motion alone
@@ -180,6 +182,12 @@ def measure(
     energy = from_motion if from_motion.samples else power
     measured = (moving, everything) if everything.count.any() else ()
     current, current_all = [each.entries() for each in measured] or (None, None)
+    null = CurrentNull.of_model(model) if current else None
+    if current and null is not None:
+        rms = null.rms(recording, anchor=anchor)
+        current = [
+            {**row, "null_rms": finite_or_none(v)} for row, v in zip(current, rms, strict=True)
+        ]
     intervals, intervals_all = [each.intervals() for each in measured] or (None, None)
     fitted = model.provenance.get("bags") or ()
     return Metrics(

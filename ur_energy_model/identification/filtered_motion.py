@@ -255,12 +255,11 @@ class MotionStream:
     """Turns batches of one recording with n joints into filtered motions, in constant memory.
 
     `cutoff` is that of the second, narrow filter [Hz] (the one here is WIDENING times wider),
-    `period` the nominal sample period [s]; `moment`: filter target_moment too.
+    `period` the nominal sample period [s].
     """
 
-    def __init__(self, dof: int, cutoff: float, period: float, *, moment: bool = True) -> None:
+    def __init__(self, dof: int, cutoff: float, period: float) -> None:
         self.dof, self.cutoff, self.period = dof, cutoff, period
-        self._moment = moment
         self.rate = 1 / period
         self.bandwidth = min(WIDENING * cutoff, 0.4 / period)
         self.stride = max(1, int(self.rate / (OVERSAMPLING * self.bandwidth)))
@@ -350,8 +349,7 @@ class MotionStream:
             spline = _spline(self.period * np.arange(len(qd)), qd)
             qdd = spline(spline.x, 1)
         moment = np.full_like(qd[thin], np.nan)
-        recorded = self._moment and "target_moment" in part
-        if recorded and np.isfinite(part["target_moment"][rows]).all():
+        if "target_moment" in part and np.isfinite(part["target_moment"][rows]).all():
             moment = smooth("target_moment")[thin]
         return FilteredMotion(
             time=grid[thin],

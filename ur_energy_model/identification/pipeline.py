@@ -32,6 +32,7 @@ from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_fit import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
+from ur_energy_model.identification.null_models import KEY, fit_current_null
 from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
@@ -205,6 +206,7 @@ class _Arm:
         self._dynamics = dynamics
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
         self.body = BodyResults(robot, estimate, stated, inertia)
+        self.null = fit_current_null(self.fitted)
 
     def dynamics(self, payload: Payload | None) -> list[RecordingDynamics]:
         """Of the fitted recordings and those held out; None keeps the payload that was set."""
@@ -253,6 +255,7 @@ class _Arm:
             "simulated": any(recording.info.simulated for recording in self.given),
             "bags": bags,
             "power_factors": factors,
+            KEY: {} if self.null is None else {"current": self.null.coefficients},
         }
 
 

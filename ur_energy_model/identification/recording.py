@@ -457,11 +457,7 @@ def read_recording(
     def started() -> MotionStream:
         """The filter of motions, its cut-off chosen from the first batches, which pass it too."""
         joined = concatenate(first)
-        # The fits take target_moment from the torques where it belongs to recorded targets.
-        moment = kept is None or torque.reference != "target"
-        new = MotionStream(
-            robot.dof, choose_cutoff(joined), sample_period(joined.time), moment=moment
-        )
+        new = MotionStream(robot.dof, choose_cutoff(joined), sample_period(joined.time))
         for early in first:
             parts.add(early, new.process(early))
         return new
