@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from test.identification.conftest import smooth_motion
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.session import (
+    ANCHOR_BLOCK,
+    TILT_SPREAD,
     WITHIN_SESSION,
     FrictionAnchor,
     StandbyTracker,
@@ -71,7 +71,8 @@ def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_
 
 N = 6
 ROBOT = load_robot("ur5e")
-TRUTH = np.array([1.1, 0.92, 1.05, 0.95, 1.0, 1.08])
+SCALE = np.array([1.1, 0.92, 1.05, 0.95, 1.0, 1.08])
+TILT = np.array([0.05, -0.1, 0.0, 0.15, -0.05, 0.1])
 
 
 def arm(law: str = "load_dependent") -> EnergyModel:
@@ -88,41 +89,113 @@ def arm(law: str = "load_dependent") -> EnergyModel:
 Motion = tuple[Array, ...]
 
 
-def anchored(model: EnergyModel, *motions: Motion) -> Session:
+def truth(scale: Array = SCALE, tilt: Array = TILT) -> Session:
+    return Session(25.0, 0.0, scale, np.zeros(N), moving_seconds=1.0, friction_tilt=tilt)
+
+
+def anchored(model: EnergyModel, *motions: Motion, most: float = np.inf) -> Session:
     anchor, dynamics = FrictionAnchor(model), model.dynamics()
-    for each in motions:
-        anchor.observe(dynamics, *each)
+    for time, q, qd, qdd, current in motions:
+        anchor.observe(dynamics, time, q, qd, qdd, current, most=most)
     return anchor.session()
 
 
 def motion(
-    model: EnergyModel, *, seconds: float = 10.0, noise: float = 0.05, still: tuple[int, ...] = ()
+    model: EnergyModel,
+    *,
+    seconds: float = 10.0,
+    noise: float = 0.05,
+    still: tuple[int, ...] = (),
+    actual: Session | None = None,
+    seed: int = 3,
 ) -> Motion:
     time = np.arange(0.0, seconds, 0.01)
-    q, qd, qdd = smooth_motion(ROBOT, time, 3, still)
-    truth = replace(
-        model,
-        joints=tuple(
-            joint.with_friction_scaled(float(scale))
-            for joint, scale in zip(model.joints, TRUTH, strict=True)
-        ),
-    )
-    random = np.random.default_rng(0)
-    current = truth.predict(q, qd, qdd, std=False).current
+    q, qd, qdd = smooth_motion(ROBOT, time, seed, still)
+    random = np.random.default_rng(seed)
+    arm_now = model.in_session(truth() if actual is None else actual)
+    current = arm_now.predict(q, qd, qdd, std=False).current
     return time, q, qd, qdd, current + noise * random.standard_normal(q.shape)
 
 
 @pytest.mark.parametrize("law", ["coulomb_viscous", "load_dependent"])
-def test_the_first_seconds_show_how_much_friction_has_changed(law: str) -> None:
+def test_motion_shows_how_much_coulomb_and_viscous_friction_have_changed(law: str) -> None:
     model = arm(law)
-    time, *early, current = motion(model)
-    session = anchored(model, (time, *early, current), (time + 100.0, *early, 2 * current))
-    np.testing.assert_allclose(session.friction_scale, TRUTH, atol=0.02)
-    assert session.moving_seconds == pytest.approx(3.0, abs=0.02)
+    session, true = anchored(model, motion(model, seconds=60.0)), truth()
+    names = LAWS[law].parameters
+    for j in range(N):
+        found, expected = session.friction_factors(j, names), true.friction_factors(j, names)
+        np.testing.assert_allclose(found, expected, atol=0.04)
+        changed = {"coulomb": SCALE[j] - TILT[j], "viscous": SCALE[j] + 2.0 * TILT[j]}
+        wanted = [changed.get(name, 1.0) for name in names]
+        np.testing.assert_allclose(expected, wanted)
     spread = model.sessions.friction_of(N)
     assert (session.friction_std < 0.6 * spread).all()
     assert (session.friction_std >= WITHIN_SESSION).all()
+    assert session.tilt_std is not None
+    assert (session.tilt_std < 0.5 * TILT_SPREAD).all()
     assert (session.standby, session.still_seconds) == (25.0, 0.0)
+
+
+def test_the_first_seconds_may_be_all_that_is_used() -> None:
+    model = arm()
+    time, *early, current = motion(model)
+    both = (time, *early, current), (time + 100.0, *early, 2 * current)
+    session, alone = (anchored(model, *each, most=3.0) for each in (both, both[:1]))
+    assert session.moving_seconds == pytest.approx(3.0, abs=0.02)
+    np.testing.assert_allclose(session.friction_scale, alone.friction_scale, rtol=0.01)
+
+
+def test_what_is_known_at_a_sample_depends_on_earlier_ones_alone() -> None:
+    model, (time, q, qd, qdd, current) = arm(), motion(arm())
+    load = model.dynamics().inverse_dynamics(q, qd, qdd) + qdd
+    found = []
+    for later in (1.0, 3.0):
+        anchor = FrictionAnchor(model)
+        changed = np.where(time[:, None] < 6.0, current, later * current)
+        parts = anchor.split(qd, load, changed, None)
+        found.append(np.concatenate(anchor.track(time, qd, *parts), axis=1))
+    before = time < 6.0 + ANCHOR_BLOCK
+    np.testing.assert_allclose(found[0][before], found[1][before], rtol=1e-12)
+    assert not np.allclose(found[0][~before], found[1][~before], rtol=1e-3)
+
+
+def test_friction_of_an_hour_ago_fades() -> None:
+    model, cold = arm(), truth(SCALE + 0.1, np.zeros(N))
+    time, *early = motion(model, seconds=60.0, actual=cold)
+    time_later, *warm = motion(model, seconds=60.0, seed=5)
+    anchor, dynamics = FrictionAnchor(model), model.dynamics()
+    anchor.observe(dynamics, time, *early)
+    first, aged = anchor.session(), anchor.session(time=time[-1] + 3600.0)
+    np.testing.assert_allclose(first.friction_scale, SCALE + 0.1, atol=0.03)
+    assert (aged.friction_std >= first.friction_std).all()
+    assert aged.tilt_std is not None
+    assert first.tilt_std is not None
+    assert (aged.tilt_std > 2.0 * first.tilt_std).all()
+    anchor.observe(dynamics, time_later + 3600.0, *warm)
+    np.testing.assert_allclose(anchor.session().friction_scale, SCALE, atol=0.03)
+
+
+def test_intervals_of_friction_hold_the_truth() -> None:
+    """Over arms whose friction is drawn from the prior; noise as correlated as that of models."""
+    model, random, hits = arm(), np.random.default_rng(1), []
+    spread = model.sessions.friction_of(N)
+    for seed in range(12):
+        scale = 1.0 + spread * random.standard_normal(N)
+        tilt = TILT_SPREAD * random.standard_normal(N)
+        time, q, qd, qdd, current = motion(
+            model, seconds=12.0, noise=0.0, actual=truth(scale, tilt), seed=seed
+        )
+        slow = random.standard_normal((1 + len(time) // 30, N))
+        current = current + 0.2 * np.repeat(slow, 30, axis=0)[: len(time)]
+        anchor, dynamics = FrictionAnchor(model), model.dynamics()
+        for rows in np.array_split(np.arange(len(time)), 4):
+            anchor.observe(dynamics, *(each[rows] for each in (time, q, qd, qdd, current)))
+            found = anchor.session()
+            assert found.friction_tilt is not None
+            errors = np.stack([found.friction_scale - scale, found.friction_tilt - tilt], axis=1)
+            whitened = np.linalg.solve(found.friction_root, errors[..., None])[..., 0]
+            hits.append(np.square(whitened).sum(axis=1) < 5.99)  # 95 % of two squares
+    assert 0.90 <= np.mean(hits) <= 0.995
 
 
 def test_a_session_that_is_known_makes_no_difference() -> None:

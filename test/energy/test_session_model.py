@@ -38,10 +38,11 @@ def test_the_first_motion_anchors_predictions_until_learning_has_measured_fricti
     model, robot = known_model(), load_robot("ur5e")
     calculator = EnergyCalculator(model, robot)
     session = found(calculator, moved(1.2, 5.0))
-    np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.02)
+    np.testing.assert_allclose(session.friction_scale, 1.2, atol=0.04)
     assert (session.friction_std < model.session.friction_std).all()
     assert session.moving_seconds >= 3.0
-    calculator.use_friction(replace(FRICTION, moving_seconds=0.0))  # of earlier sessions
-    np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.02)
+    vague = replace(FRICTION, std=np.full(6, 0.3), moving_seconds=0.0)
+    calculator.use_friction(vague)  # of earlier sessions
+    np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.04)
     calculator.use_friction(FRICTION)
     assert calculator.model_in_session().session.friction_scale[0] == SCALE[0]

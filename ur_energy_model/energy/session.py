@@ -12,67 +12,87 @@ import numpy as np
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
-from ur_energy_model.model.sessions import Session, SessionFriction, begins_session
+from ur_energy_model.model.sessions import (
+    Session,
+    SessionFriction,
+    begins_session,
+    friction_directions,
+)
 from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_rows
-from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs, time_blocks
 from ur_energy_model.typing import Array, Mask
 
 # Friction scales: the part of measured currents that friction explains.
 
 
 class FrictionSplit:
-    """Splits currents into friction that varies between sessions and everything else.
-
-    Friction scales are relative to the friction of the model, n joints.
-    """
+    """Splits currents into friction that varies between sessions and everything else, n joints."""
 
     def __init__(self, model: EnergyModel) -> None:
         self.ratio = np.array([joint.gear_ratio for joint in model.joints])
         self.constant = np.array([joint.torque_constant for joint in model.joints])
         self.inertia = np.array([joint.reflected_inertia for joint in model.joints])
-        fixed = [joint.with_friction_scaled(0.0).friction for joint in model.joints]
-        whole = [joint.friction for joint in model.joints]
-        self._whole, self._fixed = (FrictionBank(each, self.ratio) for each in (whole, fixed))
+        self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
+        self._weights = []  # of the friction terms in currents of scale, tilt and the rest [p, 3]
+        for joint in model.joints:
+            level, tilt = friction_directions(joint.friction.law.parameters)
+            per_ampere = joint.friction.values / joint.torque_constant
+            self._weights.append(np.stack([level, tilt, 1.0 - level], axis=1) * per_ampere[:, None])
 
     def __call__(
-        self, qd: Array, load: Array, current: Array, temperature: Array | None
+        self,
+        qd: Array,
+        load: Array,
+        current: Array,
+        temperature: Array | None,
+        direction: Array | None = None,
     ) -> tuple[Array, Array]:
-        """Current of the varying friction at scale 1, and the current left for it [samples, n], A.
+        """Currents per unit of scale and tilt [samples, n, 2], and those left [samples, n], A.
 
         `load` is the torque of links, payload and rotors, joint side [samples, n], N m;
-        temperatures [n] or [samples, n], degC, are NaN where unknown.
+        temperatures [n] or [samples, n], degC, are NaN where unknown; direction: `FrictionBank`.
         """
-        whole = self._whole.torque(qd, load, temperature)
-        fixed = self._fixed.torque(qd, load, temperature)
-        left = current - (load / self.ratio + fixed) / self.constant
-        return (whole - fixed) / self.constant, left
+        terms = self._bank.regressors(qd, load, temperature, direction)
+        parts = np.stack([t @ w for t, w in zip(terms, self._weights, strict=True)], axis=1)
+        left = current - load / (self.ratio * self.constant) - parts[..., 2]
+        return parts[..., :2], left
 
 
 ANCHOR_SECONDS = 3.0
 """Motion of a joint that determines its friction scale [s]."""
-ANCHOR_SPEED = 0.05
-"""Least joint speed that is used, away from stiction [rad/s]."""
+ANCHOR_SPEED = 0.1
+"""Least joint speed that is used, away from stiction and the reversal of friction [rad/s]."""
 CORRELATION_TIME = 0.3
 """Correlation time of the model error of a current [s]."""
 WITHIN_SESSION = 0.03
 """Relative standard deviation of friction within a session: warming, different motions."""
+TILT_SPREAD = 0.09
+"""Standard deviation of the tilt between sessions. With FRICTION_SPREAD it makes 0.20 for friction
+that depends on the speed and 0.12 for Coulomb friction, the spreads between days of a UR10e."""
+FADING = 900.0
+"""Time constant with which samples count less [s]: joints warm up within minutes to an hour."""
+ANCHOR_BLOCK = 0.25
+"""Time of samples that are used together [s]."""
 
 
 class FrictionAnchor:
-    """Friction scales of one session of an arm, estimated as samples arrive until `done`."""
+    """Friction scale and tilt of the session of an arm with n joints, recursively from samples.
+
+    Bayesian linear regression of the currents that friction explains, with the spread between
+    sessions as prior; samples within CORRELATION_TIME count as one, and fade (FADING).
+    """
 
     def __init__(self, model: EnergyModel) -> None:
         n = model.dof
         self.prior = Session.unanchored(model.bus.standby, model.sessions, n)
+        self.split = FrictionSplit(model.in_session(self.prior))
         self.moving_seconds = np.zeros(n)
-        self._split = FrictionSplit(model.in_session(self.prior))
-        # Time integrals of friction^2, friction * remainder and remainder^2 (currents, A^2 s).
-        self._friction, self._product, self._left = np.zeros((3, n))
-
-    @property
-    def done(self) -> bool:
-        """Whether every joint has moved for long enough."""
-        return bool((self.moving_seconds >= ANCHOR_SECONDS).all())
+        """Motion of each joint so far [s]."""
+        self._residual = np.array([joint.current_residual for joint in model.joints])
+        # Time integrals of products of friction per scale and tilt, the currents left, and 1
+        # [n, 4, 4], A^2 s.
+        self._sums = np.zeros((n, 4, 4))
+        self._time = math.nan
 
     def observe(
         self,
@@ -83,47 +103,91 @@ class FrictionAnchor:
         qdd: Array,
         current: Array,
         temperature: Array | None = None,
+        *,
+        most: float = math.inf,
     ) -> None:
         """Use consecutive samples that follow the previous ones: motion and motor currents.
 
         Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC, NaN where a
-        temperature is unknown. The dynamics are of the arm in its current setup.
+        temperature is unknown. The dynamics are of the arm in its current setup. No joint is used
+        for more than `most` seconds of its motion.
         """
-        if len(time) < 2 or self.done:
-            return
-        load = dynamics.inverse_dynamics(q, qd, qdd) + self._split.inertia * qdd
-        steps = np.diff(time, append=2 * time[-1] - time[-2])
-        weight = np.where(np.abs(qd) >= ANCHOR_SPEED, np.maximum(steps, 0.0)[:, None], 0.0)
-        before = self.moving_seconds + np.cumsum(weight, axis=0) - weight
-        weight[before >= ANCHOR_SECONDS] = 0.0
-        friction, left = self._split(qd, load, current, temperature)
-        self.moving_seconds += weight.sum(axis=0)
-        self._friction += (weight * friction**2).sum(axis=0)
-        self._product += (weight * friction * left).sum(axis=0)
-        self._left += (weight * left**2).sum(axis=0)
+        if len(time) > 1:
+            load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
+            self._use(time, qd, *self.split(qd, load, current, temperature), most)
 
-    def session(self) -> Session:
-        """The session with friction scales from the samples so far and the model's standby.
+    def track(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Array]:
+        """Use consecutive samples, split by `split`; what was known of friction before each.
 
-        The scale is the mean of a normal posterior: samples within CORRELATION_TIME count as one,
-        the prior is the spread between sessions. The deviation is at least WITHIN_SESSION.
+        Returns the currents of friction [samples, n], A, by scale and tilt from the samples before
+        the block of theirs, and their variance [samples, n], A^2.
         """
-        spread = self.prior.friction_std
-        known = (self._friction > 0) & (spread > 0)
-        safe = np.where(known, self._friction, 1.0)
-        scale = self._product / safe
-        squares = np.maximum(self._left - self._product * scale, 1e-6 * safe)
-        variance = squares / safe * CORRELATION_TIME / np.maximum(self.moving_seconds, 1e-9)
-        precision = np.where(known, 1.0 / variance, 0.0)
-        posterior = 1.0 / (precision + 1.0 / np.square(np.where(spread > 0, spread, 1.0)))
-        estimate = 1.0 + posterior * precision * (scale - 1.0)
-        std = np.minimum(np.hypot(np.sqrt(posterior), WITHIN_SESSION), spread)
+        current, variance = np.empty((2, *qd.shape))
+        for block in time_blocks(time, ANCHOR_BLOCK):
+            known, own = self.session(), friction[block]
+            tilt = np.zeros(own.shape[1]) if known.friction_tilt is None else known.friction_tilt
+            current[block] = (own * np.stack([known.friction_scale, tilt], axis=1)).sum(axis=2)
+            variance[block] = np.square(own[..., None, :] @ known.friction_root).sum(axis=(2, 3))
+            if len(own) > 1:
+                self._use(time[block], qd[block], own, left[block])
+        return current, variance
+
+    def session(self, prior: Session | None = None, time: float | None = None) -> Session:
+        """The session by the samples so far, friction the mean of a normal posterior.
+
+        The standard deviation of the scale is at least WITHIN_SESSION. What is known of the session
+        otherwise is `prior`, standby included: None for the spread between sessions. A scale that
+        was measured in the session stays. `time`: at which friction is needed [s], by default that
+        of the last sample.
+        """
+        prior = self.prior if prior is None else prior
+        if not self.moving_seconds.any():
+            return prior
+        sums = self._sums * self._kept(self._time if time is None else time)
+        squares, products, seconds = sums[:, :2, :2], sums[:, :2, 2], sums[:, 3, 3]
+        narrower = prior.friction_std < self.prior.friction_std
+        measured = narrower if prior.moving_seconds > 0 else np.zeros_like(narrower)
+        spread = np.maximum(np.where(measured, 0.0, prior.friction_std), 1e-9)
+        information = np.zeros_like(squares)
+        information[:, 0, 0], information[:, 1, 1] = 1.0 / spread**2, 1.0 / TILT_SPREAD**2
+        known = information[:, :, 0] * prior.friction_scale[:, None]
+        noise = np.maximum(self._residual**2, 1e-6 * squares[:, 0, 0] / np.maximum(seconds, 1e-9))
+        for _ in range(2):  # the error of the model's currents is at least what is left in the end
+            weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
+            covariance = np.linalg.inv(information + weight[:, None, None] * squares)
+            right = known + weight[:, None] * products
+            mean = (covariance @ right[..., None])[..., 0]
+            error = sums[:, 2, 2] - 2 * (mean * products).sum(axis=1)
+            error += np.einsum("ni,nij,nj->n", mean, squares, mean)
+            noise = np.maximum(noise, error / np.maximum(seconds, 1e-9))
+        own, tilt = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
+        std = np.where(measured, np.inf, np.hypot(own, WITHIN_SESSION))
+        std = np.minimum(std, prior.friction_std)
         return replace(
-            self.prior,
-            friction_scale=np.where(known, estimate, 1.0),
-            friction_std=np.where(known, std, spread),
-            moving_seconds=float(np.max(self.moving_seconds)),
+            prior,
+            friction_scale=np.where(measured, prior.friction_scale, mean[:, 0]),
+            friction_std=std,
+            moving_seconds=max(prior.moving_seconds, float(self.moving_seconds.max())),
+            friction_tilt=mean[:, 1],
+            tilt_std=tilt,
+            tilt_correlation=covariance[:, 0, 1] / (std * tilt),
         )
+
+    def _use(
+        self, time: Array, qd: Array, friction: Array, left: Array, most: float = math.inf
+    ) -> None:
+        steps = np.maximum(np.diff(time, append=2 * time[-1] - time[-2]), 0.0)
+        weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
+        weight[self.moving_seconds + np.cumsum(weight, axis=0) - weight >= most] = 0.0
+        keep, self._time = self._kept(float(time[-1])), float(time[-1])
+        rows = np.concatenate([friction, left[..., None], np.ones((*qd.shape, 1))], axis=2)
+        by_joint = (rows * weight[..., None]).transpose(1, 2, 0)
+        self._sums = keep * self._sums + by_joint @ rows.swapaxes(0, 1)
+        self.moving_seconds += weight.sum(axis=0)
+
+    def _kept(self, time: float) -> float:
+        """Share of the samples so far that counts at a later time [s]."""
+        return math.exp(-(time - self._time) / FADING) if time > self._time else 1.0
 
 
 class RunningMean:
@@ -311,20 +375,20 @@ class StandbyTracker:
 
 # A model in the session of its arm, as far as that is known.
 
-MOST_SECONDS = 120.0
-"""Motion of the arm after which joints that hardly moved are left as they are [s]."""
 _TOGETHER = 1.0
 """Time of the samples that are used together [s]: their dynamics take longest."""
 _LONGEST_STEP = 0.05
+_PERIOD = 0.02
+"""Of the samples that are used [s]; errors of the currents correlate for longer."""
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 
 
 class SessionModel:
     """A model with what is known of the session.
 
-    Friction is what learning follows as soon as that was measured in the session, before that and
-    without learning what the first seconds of motion show, before those what earlier sessions let
-    expect. Standby power is tracked at standstill.
+    Friction is what the motion of the session shows, with what learning lets expect as prior; where
+    learning has measured its scale in this session, that is used. Standby power is tracked at
+    standstill.
 
     Args:
         model: of the arm, in its session or in any; one that is anchored stays as it is.
@@ -343,12 +407,10 @@ class SessionModel:
     def _begin(self) -> None:
         anchored = self._model.session.moving_seconds > 0
         self._anchor = None if anchored else FrictionAnchor(self._model)
-        self._anchored: Session | None = None
-        self._seconds = 0.0
         self._waiting: list[Telemetry] = []
 
     def observe(self, samples: Telemetry) -> None:
-        """Anchor friction on the first motion of a session, from samples that follow the last ones.
+        """Anchor friction on the motion of a session, from samples that follow the last ones.
 
         Accelerations are the controller's targets: those differentiated from measured speeds come
         too late, and inertia would count as friction.
@@ -371,13 +433,11 @@ class SessionModel:
             return
         if impossible_rows(used, self._limits)[0].any():
             return
-        temperature = samples.columns.get("joint_temperatures")
-        q, qd, qdd, current = used.values()
-        self._anchor.observe(self._dynamics(), time, q, qd, qdd, current, temperature)
-        self._seconds += samples.duration
-        self._anchored = self._anchor.session()
-        if self._anchor.done or self._seconds >= MOST_SECONDS:
-            self._anchor = None
+        rows = slice(None, None, max(1, round(_PERIOD / float(np.median(np.diff(time))))))
+        warmth = samples.columns.get("joint_temperatures")
+        warmth = None if warmth is None else warmth[rows]
+        q, qd, qdd, current = (each[rows] for each in used.values())
+        self._anchor.observe(self._dynamics(), time[rows], q, qd, qdd, current, warmth)
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
@@ -392,8 +452,8 @@ class SessionModel:
         """The model for predictions, with the standby power that is tracked."""
         self._use_waiting()
         session = self._session
-        if session.moving_seconds == 0.0 and self._anchored is not None:
-            session = self._anchored
+        if self._anchor is not None:
+            session = self._anchor.session(session, self._time)
         session = replace(session, standby=standby.power, standby_std=standby.std)
         if standby.anchored:
             session = replace(session, still_seconds=standby.still_seconds)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.identification.dynamics import RecordingDynamics, payload_runs
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -48,9 +49,17 @@ class Comparison:
 
 
 def compare(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool = False
 ) -> Iterator[Comparison]:
-    """Model and measurement of a recording, stretch by stretch."""
+    """Model and measurement of a recording, stretch by stretch.
+
+    `anchor`: currents have the friction of the session that the recording has shown before.
+    """
+    follower = FrictionAnchor(model) if anchor else None
+    if follower is not None:  # whose friction has no error but that of the follower
+        n = model.dof
+        usual = replace(follower.prior, friction_std=np.zeros(n), moving_seconds=1.0)
+        model = model.in_session(usual)
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     narrow, n = ParallelFilter(recording.cutoff), model.dof
@@ -61,9 +70,14 @@ def compare(
     values, with_moment, begin = np.zeros((0, 0)), False, 0
     for part, link in setups.link_torques(recording):
         load = link + inertia * part.qdd
+        warmth, direction = part.known_temperature, memory(part)
         predicted, std = model.currents_from_link_torque(
-            link, part.qd, part.qdd, temperature=part.known_temperature, direction=memory(part)
+            link, part.qd, part.qdd, temperature=warmth, direction=direction
         )
+        if follower is not None:
+            friction, left = follower.split(part.qd, load, part.current, warmth, direction)
+            found, variance = follower.track(part.time, part.qd, friction, left)
+            predicted, std = part.current - left + found, np.sqrt(std**2 + variance)
         columns = [std, part.current, predicted, load]
         own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())
         if own:

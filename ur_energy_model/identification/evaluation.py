@@ -25,7 +25,7 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
 )
-from ur_energy_model.energy.session import FrictionAnchor
+from ur_energy_model.energy.session import ANCHOR_SECONDS, FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
     doubt_about_arm,
@@ -157,11 +157,11 @@ def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
     """METRICS of a recording whose setups are known."""
-    n = model.dof
+    n, given = model.dof, model
     if anchor:
-        model = model.in_session(anchored_friction(model, recording, setups))
+        model = model.in_session(anchored_friction(model, recording, setups, ANCHOR_SECONDS))
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
-    for part in compare(model, recording, setups):
+    for part in compare(given, recording, setups, anchor=anchor):
         currents = part.current_measured, part.current_model
         everything.accumulate(*currents, std=part.current_std)
         moving.accumulate(*currents, part.moving, part.current_std)
@@ -278,15 +278,15 @@ def _compare_power(
 
 
 def anchored_friction(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics, most: float = np.inf
 ) -> Session:
-    """Friction scales of a recording, from the first seconds of its motion; standby the model's."""
+    """Friction of a recording, from so much of each joint's motion [s]; standby is the model's."""
     anchor = FrictionAnchor(model)
     for motion in recording.motions:
         for part, dynamics in setups.parts(motion):
             state, warmth = (part.q, part.qd, part.qdd, part.current), part.known_temperature
-            anchor.observe(dynamics, part.time, *state, warmth)
-            if anchor.done:
+            anchor.observe(dynamics, part.time, *state, warmth, most=most)
+            if (anchor.moving_seconds >= most).all():
                 return anchor.session()
     return anchor.session()
 

@@ -126,7 +126,8 @@ class MinuteMeter:
         motion = motion.cut(slice(None, None, step))
         q, qd, qdd, split = motion.q, motion.qd, motion.qdd, self._split
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
-        friction, left = split(qd, load, motion.current, motion.known_temperature)
+        parts, left = split(qd, load, motion.current, motion.known_temperature)
+        friction = parts[..., 0]
         payload = dynamics.payload_regressor(q, qd, qdd)[..., :4]
         # Change of gravity [m/s^2] per small rotation of the base about two level axes.
         gravity = dynamics.setup.gravity

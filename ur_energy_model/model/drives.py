@@ -19,7 +19,12 @@ import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.friction import STILL_SPEED, Friction, FrictionBank
-from ur_energy_model.model.sessions import COMMON_FRICTION, Session, scaled_parameters
+from ur_energy_model.model.sessions import (
+    COMMON_FRICTION,
+    Session,
+    friction_directions,
+    scaled_parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,8 +91,8 @@ class JointModel:
             return np.zeros((size, size))
         return square_root(self.current_covariance)
 
-    def with_friction_scaled(self, factor: float) -> JointModel:
-        """The joint with the session-dependent part of its friction times a factor."""
+    def with_friction_scaled(self, factor: float | Array) -> JointModel:
+        """The joint with the session-dependent part of its friction times a factor, or one each."""
         names = self.friction.law.parameters
         factors = np.where(scaled_parameters(names), factor, 1.0)
         by_name = dict(zip(names, factors.tolist(), strict=True))
@@ -287,7 +292,7 @@ class Drives:
         """Changes of the coefficients of each joint's current, (1/k_t, friction parameters / k_t).
 
         Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p, k], and
-        by the friction of the session, apart from what all joints have in common [p].
+        by the friction of the session, apart from what all joints have in common [p, 2].
 
         Without measured bus power, the back-EMF constants follow from the torque constants, so that
         both have the same errors: a motor with a larger torque constant takes less current for the
@@ -295,7 +300,7 @@ class Drives:
         """
         session, found = self._session, []
         anchored = session.moving_seconds > 0
-        relative = session.friction_std / session.friction_scale
+        roots = session.friction_root
         common = 0.0 if anchored else COMMON_FRICTION
         constant_errors, back_emf = np.zeros_like(self.back_emf_errors), self.back_emf_constant
         if self.bus.source == "prior":
@@ -315,11 +320,12 @@ class Drives:
                 whole = covariance[:, 0] / np.sqrt(covariance[0, 0])  # what any error explains
                 known = min(variance * response[0] ** 2 / covariance[0, 0], 1.0)
                 root = square_root(covariance - known * np.outer(whole, whole))
-            per_ampere = float(relative[j]) / joint.torque_constant
-            error = np.where(scaled, joint.friction.values * per_ampere, 0.0)
+            names = joint.friction.law.parameters
+            usual = joint.friction.values / session.friction_factors(j, names)
+            error = (usual * friction_directions(names)).T / joint.torque_constant @ roots[j]
             shared = np.outer(response, errors)
-            shared[1:, -1] = np.sqrt(common) * error
-            found.append((root, shared, np.sqrt(1.0 - common) * error))
+            shared[1:, -1] = np.sqrt(common) * error[:, 0]
+            found.append((root, shared, error * [np.sqrt(1.0 - common), 1.0]))
         return found
 
     def current_errors(

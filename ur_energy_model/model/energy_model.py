@@ -229,13 +229,13 @@ class EnergyModel:
         Args:
             session: standby power, and friction scales of the n joints.
         """
-        factors = session.friction_scale / self.session.friction_scale
-        joints = tuple(
-            joint.with_friction_scaled(float(factor))
-            for joint, factor in zip(self.joints, factors, strict=True)
-        )
+        now, joints = self.session, list[JointModel]()
+        for j, joint in enumerate(self.joints):
+            names = joint.friction.law.parameters
+            factors = session.friction_factors(j, names) / now.friction_factors(j, names)
+            joints.append(joint.with_friction_scaled(factors))
         bus = replace(self.bus, standby=session.standby)
-        return replace(self, joints=joints, bus=bus, anchored=session)
+        return replace(self, joints=tuple(joints), bus=bus, anchored=session)
 
     def predict(
         self,

@@ -4,8 +4,9 @@ Inertias, torque constants and resistances of an arm stay the same; standby powe
 not. Measured on real arms: standby power differs by 2.5 W between days of one UR5e and by 11 to
 12 W between two UR5e; the friction of a UR10e's base scatters by 7 % from day to day and fell from
 36 to 29 N m within five months. A model therefore contains the spread between sessions. Every
-interval includes this spread until the session is anchored: standby power at standstill, one
-friction scale per joint on the first seconds of motion.
+interval includes this spread until the session is anchored: standby power at standstill, two
+friction scales per joint on its motion. Warm and cold days differ in both: cold lubricant has more
+viscous friction and less Coulomb friction, which the tilt of a session describes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ STANDBY_SPREAD = 2.5
 FRICTION_SPREAD = 0.08
 """Relative standard deviation of friction between sessions if none were compared. That of a UR10e
 scatters by 5 % from day to day (per session, hence by 7 % between two sessions) at 0.5 rad/s."""
+
+SPEED_TILT, COULOMB_TILT = 2.0, -1.0
+"""Relative change of friction that depends on the speed, and of Coulomb friction, per unit of the
+tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77 times its usual."""
+LEAST_FACTOR = 0.1
+"""Of the friction of a session over that of the model: friction never helps."""
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s], for standby power, friction and
@@ -74,6 +81,9 @@ class Session:
         friction_std: its standard deviation [n].
         still_seconds: standstill that standby was anchored on [s]; 0 if it was not.
         moving_seconds: motion that the friction scales were anchored on [s]; 0 if they were not.
+        friction_tilt: by how much friction depends more on the speed [n]: `friction_factors`;
+            None for 0, one scale for all friction.
+        tilt_std, tilt_correlation: its standard deviation, and its correlation with the scale [n].
     """
 
     standby: float
@@ -82,6 +92,25 @@ class Session:
     friction_std: Array
     still_seconds: float = 0.0
     moving_seconds: float = 0.0
+    friction_tilt: Array | None = None
+    tilt_std: Array | None = None
+    tilt_correlation: Array | None = None
+
+    @property
+    def friction_root(self) -> Array:
+        """Lower triangular R [n, 2, 2]; R R' is the covariance of scale and tilt."""
+        zero = np.zeros_like(self.friction_std)
+        tilt = zero if self.tilt_std is None else self.tilt_std
+        shared = zero if self.tilt_correlation is None else self.tilt_correlation
+        rows = [self.friction_std, zero], [shared * tilt, np.sqrt(1.0 - shared**2) * tilt]
+        return np.moveaxis(np.array(rows), -1, 0)
+
+    def friction_factors(self, j: int, names: Sequence[str]) -> Array:
+        """Friction parameters [p] of joint j in this session over those of the model."""
+        level, tilt = friction_directions(names)
+        size = 0.0 if self.friction_tilt is None else float(self.friction_tilt[j])
+        factors = np.maximum(self.friction_scale[j] + size * tilt, LEAST_FACTOR)
+        return np.where(level > 0, factors, 1.0)
 
     @classmethod
     def unanchored(cls, standby: float, spread: SessionSpread, n: int) -> Session:
@@ -123,6 +152,13 @@ def begins_session(before: float, time: float) -> bool:
     Controller times of the sample and of the one before [s].
     """
     return not 0.0 <= time - before <= SESSION_GAP
+
+
+def friction_directions(names: Sequence[str]) -> Array:
+    """Relative change of friction parameters per unit of a session's scale and tilt [2, p]."""
+    scaled = scaled_parameters(names)
+    coulomb = np.array([name.startswith(("coulomb", "stribeck")) for name in names])
+    return np.stack([scaled, np.where(coulomb, COULOMB_TILT, SPEED_TILT) * scaled])
 
 
 def scaled_parameters(names: Sequence[str]) -> Mask:

@@ -21,7 +21,7 @@ from ur_energy_model.energy.recording_energy import energy_at
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.comparison import compare, compare_target_torque
-from ur_energy_model.identification.evaluation import anchored_friction, read_for_comparison
+from ur_energy_model.identification.evaluation import read_for_comparison
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -223,8 +223,7 @@ def analyse(
 
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
-        anchored = model.in_session(anchored_friction(model, recording, setups))
-        compared = compare(anchored, recording, setups)
+        compared = compare(model, recording, setups, anchor=True)
         parts = [part for part in compared if part.motion.time[0] < start + seconds]
         if not parts:
             raise RecordingError(
