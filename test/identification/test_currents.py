@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from test.identification.conftest import filtered_motions
-from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
+from test.identification.conftest import filtered_motions, made_up_recording
+from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.identification.assembly import spread_between_sessions
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.filtered_motion import ParallelFilter
@@ -18,6 +20,8 @@ from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, FrictionLaw, Term
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import FRICTION_SPREAD, STANDBY_SPREAD
 from ur_energy_model.telemetry.samples import Telemetry
 
@@ -147,3 +151,25 @@ def test_a_recording_of_another_day_anchors_its_session(
     session = evaluate(model, bag).as_json()["session"]
     assert session["standby"] == pytest.approx(31.0, abs=0.5)
     assert session["standby_std"] < 0.2 * STANDBY_SPREAD
+
+
+def test_an_inertia_other_than_the_controllers_is_found_where_currents_show_it(
+    tmp_path: Path,
+) -> None:
+    robot = load_robot("ur5e")
+    nominal = robot.reflected_inertia
+    own = nominal * np.array([1.0, 1.0, 1.0, 0.75, 1.0, 1.0])
+    made: dict[str, Any] = {"coulomb": 1.0, "viscous": 1.5, "noise": 0.1, "seed": 5}
+    recorded = made_up_recording(robot, reflected_inertia=own, seconds=60.0, **made)
+    moment = made_up_recording(robot, seconds=60.0, **made)["target_moment"]
+    columns = {**recorded.columns, "target_moment": moment}
+    bag = write_bag(tmp_path / "bag", replace(recorded, columns=columns))
+    model = identify([bag], "ur5e").model
+    save_model(model, tmp_path / "model.yaml")
+    for j, joint in enumerate(load_model(tmp_path / "model.yaml").joints):
+        assert joint.reflected_inertia == pytest.approx(nominal[j], rel=0.02)
+        if j == 3:
+            assert joint.actual_inertia == pytest.approx(own[j], rel=0.05)
+            assert abs(own[j] - joint.inertia) < 2.0 * joint.std["actual_inertia"]
+        else:
+            assert joint.inertia == pytest.approx(nominal[j], rel=0.06)

@@ -31,7 +31,7 @@ class FrictionSplit:
     def __init__(self, model: EnergyModel) -> None:
         self.ratio = np.array([joint.gear_ratio for joint in model.joints])
         self.constant = np.array([joint.torque_constant for joint in model.joints])
-        self.inertia = np.array([joint.reflected_inertia for joint in model.joints])
+        self.inertia = np.array([joint.inertia for joint in model.joints])
         self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
         self._weights = []  # of the friction terms in currents of scale, tilt and the rest [p, 3]
         for joint in model.joints:

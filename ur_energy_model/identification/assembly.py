@@ -105,7 +105,11 @@ def fit_drives(
             "winding_resistance": float(power.resistance_std[j]),
             "back_emf_constant": float(power.back_emf_std[j]),
         }
+        actual = None
+        if inertia.actual is not None and np.isfinite(inertia.actual[0, j]):
+            actual, std["actual_inertia"] = inertia.actual[:, j].tolist()
         origin = {"gear_ratio": "robot file", "reflected_inertia": inertia.source[j]}
+        origin |= {} if actual is None else {"actual_inertia": "current"}
         origin |= {"winding_resistance": power.source, "back_emf_constant": power.source}
         models.append(
             JointModel(
@@ -121,6 +125,7 @@ def fit_drives(
                 current_covariance=fit.covariance,
                 current_residual=float(np.nan_to_num(fit.residual)),
                 friction_reason=fit.reason,
+                actual_inertia=actual,
             )
         )
     model = EnergyModel(

@@ -60,7 +60,8 @@ def compare(
         n = model.dof
         usual = replace(follower.prior, friction_std=np.zeros(n), moving_seconds=1.0)
         model = model.in_session(usual)
-    inertia = np.array([joint.reflected_inertia for joint in model.joints])
+    inertia = np.array([joint.inertia for joint in model.joints])
+    nominal = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     narrow, n = ParallelFilter(recording.cutoff), model.dof
     memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
@@ -83,7 +84,8 @@ def compare(
         if own:
             later = part.time + setups.setup_and_delay(part.payload[0])[1]
             moment = [np.interp(later, part.time, column) for column in part.moment.T]
-            columns += [np.column_stack(moment), setups.controller_load(part, load)]
+            without = link + nominal * part.qdd
+            columns += [np.column_stack(moment), setups.controller_load(part, without)]
         new = np.column_stack(columns)
         goes_on = False  # without a gap
         if held is not None and own == with_moment:

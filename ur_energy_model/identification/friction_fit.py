@@ -104,8 +104,12 @@ class CurrentData:
 
 
 class _Scored(NamedTuple):
-    """A law of one joint, its blocks in each session, prior and held-out errors [folds]."""
+    """A law of one joint, its blocks in each session, prior and held-out errors [folds].
 
+    `number` is the candidate's, None for the law known before.
+    """
+
+    number: int | None
     candidate: FrictionCandidate
     sessions: list[Array]
     prior: Prior
@@ -117,8 +121,9 @@ class CurrentRegression:
 
     Where target_moment does not determine a reflected inertia J, the current needed for
     acceleration, J / k_t * qdd / N, has a coefficient of its own with a prior on J: (J - nominal) /
-    k_t, the last one; 1/k_t is the first. Of `inertia` the unknown ones are fitted (None: all are
-    known), and loads were computed with `nominal` [n], kg m^2, by default its values. `known` is a
+    k_t, the last one; 1/k_t is the first. So it has where target_moment does, but an inertia of the
+    arm's own clearly lowers the held-out errors. `inertia`: prior (None: not fitted); loads were
+    computed with `nominal` [n], kg m^2, by default its values. `known` is a
     model known before, whose friction laws and values are tried too; for `warm` see `candidates`.
     """
 
@@ -137,8 +142,7 @@ class CurrentRegression:
         self.candidates = candidates(friction, warm=warm)
         self._warm, self._inertia, self._known = warm, inertia, known
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
-        fits_inertia = inertia is not None and bool(inertia.unknown.any())
-        self._columns = CurrentColumns(self.candidates, fits_inertia, known)
+        self._columns = CurrentColumns(self.candidates, inertia is not None, known)
         n = robot.dof
         self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY, most_blocks)
 
@@ -271,13 +275,18 @@ class CurrentRegression:
             if not clearly_better(found.errors, before.errors):
                 found, known = before, True
                 reason = "law of the model known before; no other is clearly better"
+        inertia = self._fitted_inertia(j)
+        if inertia is None:
+            free = self._score(found.number, j, grams, counts, own_inertia=True)
+            if clearly_better(free.errors, found.errors):
+                found, inertia = free, self._fitted_inertia(j, own=True)
         # Session scales enter unless the law explains differences by temperature.
         prior, which = found.prior, found.candidate.scaled(len(found.prior.mean))
         applied = not found.candidate.law.uses_temperature
         scales, blocks = session_scales(found.sessions, counts, prior, which, applied=applied)
         solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
-        memory, inertia = self.data.memory, self._fitted_inertia(j)
+        memory = self.data.memory
         # Residuals correlated for longer than filtered white noise would be are systematic.
         share = 1.0 - memory * solution.effective_samples / solution.samples
         systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
@@ -323,18 +332,29 @@ class CurrentRegression:
             inertia=fitted,
         )
 
-    def _fitted_inertia(self, j: int) -> tuple[float, float, float] | None:
-        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted."""
-        if self._inertia is None or self._nominal is None or not self._inertia.unknown[j]:
+    def _fitted_inertia(self, j: int, *, own: bool = False) -> tuple[float, float, float] | None:
+        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted.
+
+        `own`: also where target_moment shows that of the controller.
+        """
+        if self._inertia is None or self._nominal is None:
             return None
-        value, std = self._inertia.value[j], self._inertia.std[j]
+        if not (own or self._inertia.unknown[j]):
+            return None
+        value, std = self._inertia.value[j], self._inertia.spread[j]
         return float(value), float(std), float(self._nominal[j])
 
     def _score(
-        self, index: int | None, j: int, grams: Sequence[Array], counts: Sequence[Array]
+        self,
+        index: int | None,
+        j: int,
+        grams: Sequence[Array],
+        counts: Sequence[Array],
+        *,
+        own_inertia: bool = False,
     ) -> _Scored:
         """A candidate of a joint, or the law known before where `index` is None."""
-        inertia = self._fitted_inertia(j)
+        inertia = self._fitted_inertia(j, own=own_inertia)
         if index is None:
             candidate, prior = self._known_candidate(j)
         else:
@@ -363,7 +383,7 @@ class CurrentRegression:
             which = candidate.scaled(len(prior.mean))
             _, blocks = session_scales(own, counts, prior, which, applied=not self._warm)
             errors = cross_validate(blocks, prior, np.concatenate(counts))
-        return _Scored(candidate, own, prior, errors)
+        return _Scored(index, candidate, own, prior, errors)
 
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
         """Refuse currents that no motor has: none in motion, or not rising with the torque."""

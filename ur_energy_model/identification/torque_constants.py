@@ -203,11 +203,22 @@ class InertiaEstimate:
     value: Array  # [n], kg m^2
     std: Array  # standard deviation [n], kg m^2
     source: tuple[str, ...]  # per joint "target_moment", "current" or "prior"
+    # What currents show of the arm's own inertias and their deviations [2, n], kg m^2, where that
+    # differs from the controller's in target_moment; NaN elsewhere
+    actual: Array | None = None
 
     @property
     def unknown(self) -> Mask:
         """Joints [n] whose inertia is only a prior."""
         return np.array([source == "prior" for source in self.source])
+
+    @property
+    def spread(self) -> Array:
+        """Standard deviation of an arm's own inertias from these [n], kg m^2.
+
+        target_moment shows those that the controller computes with, the same for all arms.
+        """
+        return np.where(self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value))
 
 
 def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
@@ -239,17 +250,19 @@ def inertia_with_currents(
 ) -> InertiaEstimate:
     """Reflected inertias with those unknown before updated by the currents.
 
-    An inertia counts as identified from currents if they halve its standard deviation. Inertia and
+    An inertia counts as identified from currents if they halve its standard deviation. One that is
+    known from target_moment stays, and what currents show of it is in `actual`. Inertia and
     torque constant share the errors of one regression, so that a torque constant known better since
     (from bus power) corrects the inertia as well. Wrong masses or mounting scale the load alone:
     that part of the change is left out.
     """
     value, std, source = before.value.copy(), before.std.copy(), list(before.source)
+    actual = np.full((2, len(value)), np.nan)
     for j, fit in enumerate(joints):
         found = fit.inertia
         if found is None:
             continue
-        prior, spread = float(before.value[j]), float(before.std[j])
+        prior, spread = float(before.value[j]), float(before.spread[j])
         inverse = 1.0 / fit.regressed_constant
         regressed = (fit.regressed_std * inverse**2) ** 2
         regressed += (fit.unexplained_over_load * inverse) ** 2
@@ -259,6 +272,9 @@ def inertia_with_currents(
         shown = max(found.nominal + excess / changed, 0.0)
         slope = (found.slope - excess / changed) / changed
         error = float(np.sqrt(found.rest / changed**2 + slope**2 * float(fit.covariance[0, 0])))
+        if source[j] == "target_moment":  # as fitted together with friction, held-out errors chose
+            actual[:, j] = shown, min(np.hypot(error, found.left_out), spread)
+            continue
         # The regression includes the prior; its systematic error is that of the data alone.
         data = max(1.0 / max(error, 1e-9) ** 2 - 1.0 / spread**2, 0.0)
         if data > 0.0:
@@ -269,4 +285,4 @@ def inertia_with_currents(
             error = float(np.sqrt(1.0 / precision))
         value[j], std[j] = shown, error
         source[j] = "current" if error < 0.5 * spread else "prior"
-    return InertiaEstimate(value, std, tuple(source))
+    return InertiaEstimate(value, std, tuple(source), actual)

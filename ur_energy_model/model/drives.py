@@ -51,7 +51,7 @@ class JointModel:
     Attributes:
         name: joint name.
         gear_ratio: motor turns per joint turn.
-        reflected_inertia: of motor and reducer, joint side [kg m^2].
+        reflected_inertia: of motor and reducer, joint side [kg m^2]; in target_moment.
         torque_constant: motor torque per RTDE ampere [N m/A].
         winding_resistance: copper loss per RTDE ampere squared [ohm].
         back_emf_constant: converted power per RTDE ampere and motor speed [V s/rad].
@@ -63,6 +63,8 @@ class JointModel:
             coefficients that give current from torque.
         current_residual: RMS of the measured minus the modelled current while moving [A].
         friction_reason: why this friction law was chosen.
+        actual_inertia: what currents show of the reflected inertia where that clearly differs from
+            the controller's [kg m^2]; None elsewhere.
     """
 
     name: str
@@ -77,6 +79,12 @@ class JointModel:
     current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
     current_residual: float = 0.0
     friction_reason: str = ""
+    actual_inertia: float | None = None
+
+    @property
+    def inertia(self) -> float:
+        """Inertia of motor and reducer that currents accelerate, joint side [kg m^2]."""
+        return self.reflected_inertia if self.actual_inertia is None else self.actual_inertia
 
     @property
     def constants(self) -> dict[str, float]:
@@ -271,7 +279,8 @@ class Drives:
     def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
         self.bus, self._joints, self._session = bus, joints, session
         constants = [np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS]
-        self.gear_ratio, self.reflected_inertia, self.torque_constant = constants[:3]
+        self.gear_ratio, _, self.torque_constant = constants[:3]
+        self.inertia = np.array([joint.inertia for joint in joints])
         self.winding_resistance, self.back_emf_constant = constants[3:]
         frictions = [joint.friction for joint in joints]
         self.presliding = np.array([friction.presliding for friction in frictions])
@@ -348,7 +357,10 @@ class Drives:
         standing = np.exp(-np.square(qd / STILL_SPEED))
         rest = STANDSTILL_ERROR * standing * breakaway / self.torque_constant
         motor = load / self.gear_ratio
-        inertia_std = np.array([joint.std.get("reflected_inertia", 0.0) for joint in self._joints])
+        named = ("actual_inertia", "reflected_inertia")
+        inertia_std = np.array(
+            [joint.std.get(named[joint.actual_inertia is None], 0.0) for joint in self._joints]
+        )
         inertia = inertia_std / (self.gear_ratio * self.torque_constant) * qdd
         own, every = [], []
         for j, (root, shared, session) in enumerate(self._current_coefficients):

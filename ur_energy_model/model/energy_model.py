@@ -309,7 +309,7 @@ class EnergyModel:
     ) -> tuple[Array, Array, CurrentErrors | None]:
         """Friction, motor side, N m, and currents, A [samples, n] each, and their errors."""
         drives = self._drives
-        load = link_torque + drives.reflected_inertia * qdd
+        load = link_torque + drives.inertia * qdd
         friction = drives.friction.torque(qd, load, temperature, direction)
         current = (load / drives.gear_ratio + friction) / drives.torque_constant
         if not std:

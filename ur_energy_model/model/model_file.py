@@ -227,6 +227,11 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
         **{
             name: fitted(name, getattr(joint, name), each.unit) for name, each in _CONSTANTS.items()
         },
+        **(
+            {}
+            if joint.actual_inertia is None
+            else {"actual_inertia": fitted("actual_inertia", joint.actual_inertia, "kg m^2")}
+        ),
         "friction": of_friction,
         "current_residual": _value(joint.current_residual, "A"),
         "current_covariance": joint.current_covariance,
@@ -343,6 +348,13 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
         if keys["current_covariance"].items():
             covariance = _covariance(keys["current_covariance"], 1 + len(parameters))
         residual = _with_unit(ranges.CURRENT)(keys["current_residual"])
+        actual = keys.read(
+            "actual_inertia",
+            lambda n: _estimate(n, ranges.REFLECTED_INERTIA, source, "actual_inertia"),
+            None,
+        )
+        if actual is not None:
+            std["actual_inertia"] = actual[1]
     return JointModel(
         name=name,
         **values,
@@ -352,6 +364,7 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
         current_covariance=covariance,
         current_residual=residual,
         friction_reason=reason,
+        actual_inertia=None if actual is None else actual[0],
     )
 
 

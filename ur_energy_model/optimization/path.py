@@ -229,7 +229,7 @@ class PathDynamics:
             limits.tool_speed / np.maximum(reach, _TINY),
         )
         middle = 0.5 * (fastest[1:] + fastest[:-1])[:, None]
-        motor = np.array([joint.reflected_inertia for joint in self.model.joints])
+        motor = np.array([joint.inertia for joint in self.model.joints])
         inertia = self.inertia + motor * self.slope
         centrifugal = self.centrifugal + motor * self.curvature
         friction = np.maximum(
