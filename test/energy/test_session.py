@@ -93,10 +93,10 @@ def truth(scale: Array = SCALE, tilt: Array = TILT) -> Session:
     return Session(25.0, 0.0, scale, np.zeros(N), moving_seconds=1.0, friction_tilt=tilt)
 
 
-def anchored(model: EnergyModel, *motions: Motion, most: float = np.inf) -> Session:
+def anchored(model: EnergyModel, *motions: Motion) -> Session:
     anchor, dynamics = FrictionAnchor(model), model.dynamics()
     for time, q, qd, qdd, current in motions:
-        anchor.observe(dynamics, time, q, qd, qdd, current, most=most)
+        anchor.observe(dynamics, time, q, qd, qdd, current)
     return anchor.session()
 
 
@@ -134,15 +134,6 @@ def test_motion_shows_how_much_coulomb_and_viscous_friction_have_changed(law: st
     assert session.tilt_std is not None
     assert (session.tilt_std < 0.5 * TILT_SPREAD).all()
     assert (session.standby, session.still_seconds) == (25.0, 0.0)
-
-
-def test_the_first_seconds_may_be_all_that_is_used() -> None:
-    model = arm()
-    time, *early, current = motion(model)
-    both = (time, *early, current), (time + 100.0, *early, 2 * current)
-    session, alone = (anchored(model, *each, most=3.0) for each in (both, both[:1]))
-    assert session.moving_seconds == pytest.approx(3.0, abs=0.02)
-    np.testing.assert_allclose(session.friction_scale, alone.friction_scale, rtol=0.01)
 
 
 def test_what_is_known_at_a_sample_depends_on_earlier_ones_alone() -> None:

@@ -245,7 +245,8 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                     {"joint": joint.name, **row}
                     for joint, row in zip(joints, entry[key], strict=True)
                 ),
-                {"joint": "joint", "mean": "mean", "max": "max", "rms": "rms", "R2": "r2"},
+                {"joint": "joint", "mean": "mean", "max": "max", "rms": "rms", "R2": "r2"}
+                | ({"rms of null model": "null_rms"} if "null_rms" in entry[key][0] else {}),
             )
     session = entry.get("session")
     if session is not None and session["anchored"]:

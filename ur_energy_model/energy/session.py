@@ -58,8 +58,6 @@ class FrictionSplit:
         return parts[..., :2], left
 
 
-ANCHOR_SECONDS = 3.0
-"""Motion of a joint that determines its friction scale [s]."""
 ANCHOR_SPEED = 0.1
 """Least joint speed that is used, away from stiction and the reversal of friction [rad/s]."""
 CORRELATION_TIME = 0.3
@@ -103,18 +101,15 @@ class FrictionAnchor:
         qdd: Array,
         current: Array,
         temperature: Array | None = None,
-        *,
-        most: float = math.inf,
     ) -> None:
         """Use consecutive samples that follow the previous ones: motion and motor currents.
 
         Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC, NaN where a
-        temperature is unknown. The dynamics are of the arm in its current setup. No joint is used
-        for more than `most` seconds of its motion.
+        temperature is unknown. The dynamics are of the arm in its current setup.
         """
         if len(time) > 1:
             load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
-            self._use(time, qd, *self.split(qd, load, current, temperature), most)
+            self._use(time, qd, *self.split(qd, load, current, temperature))
 
     def track(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Array]:
         """Use consecutive samples, split by `split`; what was known of friction before each.
@@ -173,12 +168,9 @@ class FrictionAnchor:
             tilt_correlation=covariance[:, 0, 1] / (std * tilt),
         )
 
-    def _use(
-        self, time: Array, qd: Array, friction: Array, left: Array, most: float = math.inf
-    ) -> None:
+    def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> None:
         steps = np.maximum(np.diff(time, append=2 * time[-1] - time[-2]), 0.0)
         weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
-        weight[self.moving_seconds + np.cumsum(weight, axis=0) - weight >= most] = 0.0
         keep, self._time = self._kept(float(time[-1])), float(time[-1])
         rows = np.concatenate([friction, left[..., None], np.ones((*qd.shape, 1))], axis=2)
         by_joint = (rows * weight[..., None]).transpose(1, 2, 0)

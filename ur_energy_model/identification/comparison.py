@@ -49,17 +49,19 @@ class Comparison:
 
 
 def compare(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool = False
+    model: EnergyModel,
+    recording: Recording,
+    setups: RecordingDynamics,
+    anchor: FrictionAnchor | None = None,
 ) -> Iterator[Comparison]:
     """Model and measurement of a recording, stretch by stretch.
 
-    `anchor`: currents have the friction of the session that the recording has shown before.
+    `anchor`, of the same model, follows the session: currents have the friction that the recording
+    has shown before.
     """
-    follower = FrictionAnchor(model) if anchor else None
-    if follower is not None:  # whose friction has no error but that of the follower
-        n = model.dof
-        usual = replace(follower.prior, friction_std=np.zeros(n), moving_seconds=1.0)
-        model = model.in_session(usual)
+    if anchor is not None:  # friction has no error but the anchor's
+        known = replace(anchor.prior, friction_std=np.zeros(model.dof), moving_seconds=1.0)
+        model = model.in_session(known)
     inertia = np.array([joint.inertia for joint in model.joints])
     nominal = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
@@ -75,9 +77,9 @@ def compare(
         predicted, std = model.currents_from_link_torque(
             link, part.qd, part.qdd, temperature=warmth, direction=direction
         )
-        if follower is not None:
-            friction, left = follower.split(part.qd, load, part.current, warmth, direction)
-            found, variance = follower.track(part.time, part.qd, friction, left)
+        if anchor is not None:
+            friction, left = anchor.split(part.qd, load, part.current, warmth, direction)
+            found, variance = anchor.track(part.time, part.qd, friction, left)
             predicted, std = part.current - left + found, np.sqrt(std**2 + variance)
         columns = [std, part.current, predicted, load]
         own = recording.torque_reference == "actual" and bool(np.isfinite(part.moment).all())

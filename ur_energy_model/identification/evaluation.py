@@ -6,6 +6,7 @@ The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -25,7 +26,7 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
 )
-from ur_energy_model.energy.session import ANCHOR_SECONDS, FrictionAnchor
+from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
     doubt_about_arm,
@@ -109,8 +110,8 @@ def evaluate(
     """METRICS of a recording, with the recording's own mounting and payload, else the model's.
 
     `payload`: the actual one, where another is set in the controller. `anchor`: take standby power
-    and friction scales from the recording's own standstill and first seconds of motion. `same_arm`:
-    see `model_of_arm`.
+    and friction from the recording's own standstill and motion, for currents from what was before.
+    `same_arm`: see `model_of_arm`.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -157,11 +158,9 @@ def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
     """METRICS of a recording whose setups are known."""
-    n, given = model.dof, model
-    if anchor:
-        model = model.in_session(anchored_friction(model, recording, setups, ANCHOR_SECONDS))
+    n, follower = model.dof, FrictionAnchor(model) if anchor else None
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
-    for part in compare(given, recording, setups, anchor=anchor):
+    for part in compare(model, recording, setups, follower):
         currents = part.current_measured, part.current_model
         everything.accumulate(*currents, std=part.current_std)
         moving.accumulate(*currents, part.moving, part.current_std)
@@ -170,6 +169,8 @@ def measure(
     for _, recorded, modelled in compare_target_torque(model, recording, setups):
         torque.accumulate(recorded, modelled)
     actual = replace(model, setup=setups.actual_setup(recording.controller_payload))
+    if follower is not None:
+        actual = actual.in_session(follower.session())
     used = FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         used = tuple(name for name in FIELDS if not name.startswith("payload"))
@@ -210,14 +211,16 @@ def measure(
 
 
 def identify_session(model: EnergyModel, bag: str | Path) -> Session:
-    """The session of a recording: standby from standstill, friction from its first motion.
+    """The session of a recording: standby from standstill, friction from motion.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
-        model = model.in_session(anchored_friction(model, recording, setups))
+        follower = FrictionAnchor(model)
+        deque(compare(model, recording, setups, follower), maxlen=0)
+        model = model.in_session(follower.session())
         return _compare_power(model, recording, MEASURED_FIELDS, "current", anchor=True)[1]
 
 
@@ -275,20 +278,6 @@ def _compare_power(
         standby_std=standby.std,
         still_seconds=standby.still_seconds,
     )
-
-
-def anchored_friction(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics, most: float = np.inf
-) -> Session:
-    """Friction of a recording, from so much of each joint's motion [s]; standby is the model's."""
-    anchor = FrictionAnchor(model)
-    for motion in recording.motions:
-        for part, dynamics in setups.parts(motion):
-            state, warmth = (part.q, part.qd, part.qdd, part.current), part.known_temperature
-            anchor.observe(dynamics, part.time, *state, warmth, most=most)
-            if (anchor.moving_seconds >= most).all():
-                return anchor.session()
-    return anchor.session()
 
 
 def session_json(session: Session) -> dict[str, Any]:

@@ -47,8 +47,7 @@ _BLOCK = 1.0  # of time, as in the fit of friction [s]
 class CurrentNull:
     """Coefficients of the currents of n joints [n, 6]; NaN for a joint that hardly moved.
 
-    `held_out`: mean squared error of each joint on blocks of time left out of the fit [n, folds],
-    A^2.
+    `held_out`: RMS error of each joint on blocks of time left out of the fit [n], A.
     """
 
     coefficients: Array
@@ -63,7 +62,9 @@ class CurrentNull:
             found = np.array(rows, dtype=float)  # None is NaN
         except (TypeError, ValueError):
             return None
-        return cls(found, np.zeros((0, 0))) if found.shape == (model.dof, _TERMS) else None
+        return (
+            cls(found, np.full(model.dof, np.nan)) if found.shape == (model.dof, _TERMS) else None
+        )
 
     def current(self, moment: Array, qd: Array, scale: Array | float = 1.0) -> Array:
         """Currents [samples, n], A, from target_moment, N m, and speeds, rad/s, joint side.
@@ -107,7 +108,7 @@ def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
     """
     sessions: list[tuple[BlockedGram, BlockedGram]] = []
     for recording in recordings:
-        grams, counts, narrow = BlockedGram(), BlockedGram(), ParallelFilter(recording.cutoff)
+        grams, moved, narrow = BlockedGram(), BlockedGram(), ParallelFilter(recording.cutoff)
         for motion in recording.motions:
             if not np.isfinite(motion.moment).all():
                 return None
@@ -118,27 +119,23 @@ def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
                 duration = float(time[1] - time[0]) * len(time[block])
                 used = rows[block] * moving[block][..., None]
                 grams.accumulate(gram_matrices_by_joint(used), duration)
-                counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
-        if len(counts) and counts.blocks.any():
-            sessions.append((grams, counts))
+                moved.accumulate(moving[block].sum(axis=0, dtype=float), duration)
+        if len(moved) and moved.blocks.any():
+            sessions.append((grams, moved))
     if not sessions:
         return None
     prior = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf))
-    coefficients, errors = [], []
-    for j in range(sessions[0][1].blocks.shape[1]):
+    dof = sessions[0][1].blocks.shape[1]
+    coefficients, held_out = np.full((dof, _TERMS), np.nan), np.full(dof, np.nan)
+    for j in range(dof):
         own = [gram.blocks[:, j] for gram, _ in sessions]
-        counts_of = [count.blocks[:, j] for _, count in sessions]
-        samples = np.concatenate(counts_of)
-        if np.count_nonzero(samples) <= 1:
-            coefficients.append(np.full(_TERMS, np.nan))
-            errors.append(np.full(1, np.nan))
-            continue
-        _, blocks = session_scales(own, counts_of, prior, _FRICTION, applied=True)
-        coefficients.append(solve(blocks, prior, samples).coefficients)
-        errors.append(cross_validate(blocks, prior, samples))
-    width = max(map(len, errors))
-    padded = [np.pad(each, (0, width - len(each)), constant_values=np.nan) for each in errors]
-    return CurrentNull(np.array(coefficients), np.array(padded))
+        counts = [count.blocks[:, j] for _, count in sessions]
+        samples = np.concatenate(counts)
+        if np.count_nonzero(samples) > 1:
+            _, blocks = session_scales(own, counts, prior, _FRICTION, applied=True)
+            coefficients[j] = solve(blocks, prior, samples).coefficients
+            held_out[j] = np.sqrt(cross_validate(blocks, prior, samples).mean())
+    return CurrentNull(coefficients, held_out)
 
 
 def _terms(moment: Array, qd: Array) -> Array:

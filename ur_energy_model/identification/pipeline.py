@@ -222,6 +222,11 @@ class _Arm:
         """Torque constants and friction from currents, then the power model from bus power."""
         body, fitted = self.body, self.dynamics(payload)[: len(self.fitted)]
         joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, self.options.friction)
+        if self.null is not None:
+            joints = tuple(
+                replace(joint, comparison={**joint.comparison, "null": error})
+                for joint, error in zip(joints, self.null.held_out.tolist(), strict=True)
+            )
         places = [self.given.index(recording) for recording in self.fitted]
         joints = tuple(joint.in_order(places) for joint in joints)
         if self.mounting is not None:

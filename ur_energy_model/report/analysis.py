@@ -18,6 +18,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, bridged_steps
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.recording_energy import energy_at
+from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.comparison import compare, compare_target_torque
@@ -223,7 +224,7 @@ def analyse(
 
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
-        compared = compare(model, recording, setups, anchor=True)
+        compared = compare(model, recording, setups, FrictionAnchor(model))
         parts = [part for part in compared if part.motion.time[0] < start + seconds]
         if not parts:
             raise RecordingError(
