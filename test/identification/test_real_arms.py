@@ -36,6 +36,7 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
     inertia = [joint.reflected_inertia for joint in first.model.joints]
     np.testing.assert_allclose(inertia, [6.02, 6.02, 1.915, 0.612, 0.612, 0.612], rtol=0.02)
     plain, robot, ratios, within = per_joint(twenty_lines), load_robot("ur10e"), [], []
+    against_null, moving = list[list[float]](), list[list[float]]()
     seen = {bag: Recorded(bag, robot) for bag in bags}
     for fitted in bags:
         model = first.model if fitted is bags[0] else identify([fitted], "ur10e").model
@@ -48,6 +49,12 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
             error = np.square(found - seen[bag].current)
             ratios.append(ours / np.sqrt(error.mean(axis=0)).sum())
             within += [entry["coverage"] for entry in metrics["current_interval_all"]]
+            moving.append([entry["coverage"] for entry in metrics["current_interval"]])
+            against_null.append([entry["rms"] / entry["null_rms"] for entry in metrics["current"]])
+    of_joints = np.exp(np.log(against_null).mean(axis=0))
+    assert (of_joints < 1.1).all()
+    assert np.exp(np.log(of_joints).mean()) < 0.9
+    assert 0.9 <= np.mean(moving) <= 0.995
     assert np.mean(ratios) < 0.7
     assert 0.9 <= np.mean(within) <= 0.99
 
