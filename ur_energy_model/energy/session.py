@@ -19,7 +19,7 @@ from ur_energy_model.model.sessions import (
     friction_directions,
 )
 from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_rows
-from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs, time_blocks
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs, time_blocks
 from ur_energy_model.typing import Array, Mask
 
 # Friction scales: the part of measured currents that friction explains.
@@ -367,12 +367,13 @@ class StandbyTracker:
 
 # A model in the session of its arm, as far as that is known.
 
-_TOGETHER = 1.0
+_TOGETHER = 4.0
 """Time of the samples that are used together [s]: their dynamics take longest."""
 _LONGEST_STEP = 0.05
-_PERIOD = 0.02
+_PERIOD = 0.04
 """Of the samples that are used [s]; errors of the currents correlate for longer."""
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
+_WARMTH = "joint_temperatures"
 
 
 class SessionModel:
@@ -411,6 +412,8 @@ class SessionModel:
         if before is None or begins_session(before, float(samples.time[0])):
             self._begin()
         if self._anchor is not None and all(name in samples.columns for name in _FIELDS):
+            if self._waiting and samples.columns.keys() != self._waiting[0].columns.keys():
+                self._use_waiting()
             self._waiting.append(samples)
             if self._time - float(self._waiting[0].time[0]) >= _TOGETHER:
                 self._use_waiting()
@@ -418,18 +421,19 @@ class SessionModel:
     def _use_waiting(self) -> None:
         if self._anchor is None or not self._waiting:
             return
-        samples, self._waiting = concatenate(self._waiting), []
-        used, time = {name: samples.columns[name] for name in _FIELDS}, samples.time
-        fast = np.abs(used["target_qd"]).max() >= ANCHOR_SPEED
-        if len(time) < 2 or not fast or np.diff(time).max() > _LONGEST_STEP:
+        batches, self._waiting = self._waiting, []
+        time = np.concatenate([each.time for each in batches])
+        if len(time) < 2 or np.diff(time).max() > _LONGEST_STEP:
             return
-        if impossible_rows(used, self._limits)[0].any():
+        rows = slice(None, None, max(1, round(_PERIOD * len(time) / float(np.ptp(time)))))
+        names = [name for name in (*_FIELDS, _WARMTH) if name in batches[0].columns]
+        used = {n: np.concatenate([each.columns[n] for each in batches])[rows] for n in names}
+        warmth = used.pop(_WARMTH, None)
+        if np.abs(used["target_qd"]).max() < ANCHOR_SPEED:
             return
-        rows = slice(None, None, max(1, round(_PERIOD / float(np.median(np.diff(time))))))
-        warmth = samples.columns.get("joint_temperatures")
-        warmth = None if warmth is None else warmth[rows]
-        q, qd, qdd, current = (each[rows] for each in used.values())
-        self._anchor.observe(self._dynamics(), time[rows], q, qd, qdd, current, warmth)
+        if not impossible_rows(used, self._limits)[0].any():
+            q, qd, qdd, current = used.values()
+            self._anchor.observe(self._dynamics(), time[rows], q, qd, qdd, current, warmth)
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
