@@ -18,8 +18,8 @@ PIXEL = bytes.fromhex(
     "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
 )
 ROWS = (
-    Row("within", 2.0, "a mean", ("arm",), 0.1, 2.1, "Table I"),
-    Row("outside | of it", 2.0, "a mean", (), 0.1, 3.0, "Table I"),
+    Row("within", 2.0, "a mean", ("arm",), 0.1, "of arms", here=2.1, place="Table I"),
+    Row("outside | of it", 2.0, "a mean", (), 0.1, here=3.0, place="Table I"),
     Row("elsewhere", here=1.0, place="Appendix"),
 )
 

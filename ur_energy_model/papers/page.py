@@ -9,13 +9,15 @@ import shutil
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -219,26 +221,49 @@ INTRODUCTION = (
     "the paper: a row that agrees states that the method gives a value of that size."
 )
 VERDICTS = (
-    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row; 'not obtained': nothing was "
-    "measured here; 'see text': the paper gives words, or values to compare by eye. Figures "
-    "without a number in the paper are counted here; verdict.md of a run has them. Letters in "
-    "parentheses are definitions."
+    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, whose reason stands beside "
+    "it; 'input': the run takes the published number, so agreement shows nothing; 'not obtained': "
+    "nothing was measured here; 'see text': the paper gives words, or values to compare by eye. "
+    "Figures without a number in the paper are counted here; verdict.md of a run has them. Letters "
+    "in parentheses are definitions."
 )
+ERRATA = (
+    "What does not hold as printed, as far as the sources at hand show. Every reason can be "
+    "checked with the paper alone."
+)
+FEWEST = 5
+"""Values from which on a spread is shown."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = "another arm and data"
 """Difference that the introduction states for all rows."""
 
 
-def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
-    """The paper with the rows and pictures of its stages at its tables and figures."""
+def side_by_side(
+    paper: Paper,
+    results: Sequence[StageResult],
+    seeds: Sequence[Sequence[StageResult]] = (),
+    recorded: Mapping[str, str] | None = None,
+) -> PaperResult:
+    """The paper with the rows and pictures of its stages at its tables and figures.
+
+    `seeds` are the same stages with other arms and seeds, `recorded` values of real recordings as
+    text by the key of a row and its figure, joined by a space.
+    """
     own = [result for result in results if result.protocol == paper.key]
+    others: dict[tuple[str, str, str], list[Any]] = {}
+    for result in chain.from_iterable(seeds):
+        for row in (result.verdict or {"figures": ()})["figures"]:
+            others.setdefault((result.name, row["key"], row["figure"]), []).append(row["here"])
     rows: dict[str, list[Mapping[str, Any]]] = {}
     pictures: dict[str, list[Mapping[str, Any]]] = {}
     for result in own:
         verdict = result.verdict or {"figures": [], "pictures": [], "robot": ""}
         robot = {"robot": verdict["robot"]}
         for row in verdict["figures"]:
-            rows.setdefault(row["place"], []).append(row | robot)
+            found = others.get((result.name, row["key"], row["figure"]), ())
+            own_arm = (recorded or {}).get(f"{row['key']} {row['figure']}", "")
+            more = {"many": spread(found, row["published"]), "recorded": own_arm}
+            rows.setdefault(row["place"], []).append(row | robot | more)
         for picture in verdict["pictures"]:
             place, _, caption = picture["caption"].partition(": ")
             file = f"{result.name}/{picture['file']}"
@@ -255,6 +280,24 @@ def side_by_side(paper: Paper, results: Sequence[StageResult]) -> PaperResult:
     return PaperResult(paper, items, list(dict.fromkeys(warnings)), errors)
 
 
+def spread(values: Sequence[Any], published: Any) -> str:
+    """Median, 5 to 95 % range, and the percentile of a published number in values of many arms."""
+    try:
+        found = np.array([each for each in values if each is not None], dtype=float)
+        theirs = (
+            np.full(found.shape[1:], np.nan) if published is None else np.array(published, float)
+        )
+    except (TypeError, ValueError):  # words, or values of several kinds
+        return ""
+    if len(found) < FEWEST or theirs.shape != found.shape[1:] or not np.isfinite(found).all():
+        return ""
+    low, middle, high = (cell(np.percentile(found, p, axis=0)) for p in (5, 50, 95))
+    if found.std(axis=0).max() == 0.0:
+        return ""
+    below = 100 * ((found < theirs).mean(axis=0) + (found <= theirs).mean(axis=0)) / 2
+    return f"{middle} ({low} to {high}); {cell(np.round(below))} %"
+
+
 def markdown(
     results: Sequence[PaperResult],
     remarks: Sequence[str] = (),
@@ -263,7 +306,8 @@ def markdown(
     """The page, with remarks about the run; `place` gives where a picture is, seen from it."""
     lines = [f"# {TITLE}", "", INTRODUCTION, "", VERDICTS, ""]
     lines += [*(f"- {remark}" for remark in remarks), ""] if remarks else []
-    lines += _table(SUMMARY, [result.summary() for result in results])
+    lines += [f"- **{each.paper.key}**: {' '.join(each.paper.summary)}" for each in results]
+    lines += ["", *_table(SUMMARY, [result.summary() for result in results])]
     for result in results:
         paper = result.paper
         arms = dict.fromkeys(row["robot"] for each in result.items for row in each.rows)
@@ -284,6 +328,12 @@ def markdown(
         if empty:
             reasons = (f"{item.place} ({item.reason or 'not obtained'})" for item in empty)
             lines += ["", f"Without a value here: {'; '.join(reasons)}."]
+    errata = [
+        f"- {result.paper.key}, {each.place}: {each.text}"
+        for result in results
+        for each in result.paper.errata
+    ]
+    lines += ["", "## Errata", "", ERRATA, "", *errata] if errata else []
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -296,20 +346,30 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     definitions = dict.fromkeys(row["definition"] for row in published if row["definition"])
     letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
     arms = list(dict.fromkeys(row["robot"] for row in published))
-    table: dict[str, dict[str, tuple[str, str, str]]] = {}
-    for row in published:
-        mark = f" ({letters[row['definition']]})" if row["definition"] else ""
+    names = [
+        row["figure"] + (f" ({letters[row['definition']]})" if row["definition"] else "")
+        for row in published
+    ]
+
+    def cells(row: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
         verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}")
-        cells = cell(row["published"]), cell(row["here"]), verdict
-        table.setdefault(f"{row['figure']}{mark}", {})[row["robot"]] = cells
-    lines, heads = [], ["published", "here", ""]
-    found = [[name, *by_arm.get(arms[0], ())] for name, by_arm in table.items()]
-    if len(arms) > 1:
+        more = [row.get(key, "") for key in keys]
+        return [cell(row["published"]), cell(row["here"]), *more, verdict, _tolerance(row)]
+
+    lines, found = [], []
+    if len(arms) == 1:  # with what other arms show, where any row has it
+        extra = {"of many arms": "many", "recorded": "recorded"}
+        extra = {head: key for head, key in extra.items() if any(row.get(key) for row in published)}
+        heads = ["published", "here", *extra, "", "tolerance"]
+        columns = zip(names, published, strict=True)
+        found = [[name, *cells(row, extra.values())] for name, row in columns]
+    else:
         heads = [f"{arm}: published, here" for arm in arms]
-        found = [
-            [name, *(", ".join(by_arm.get(arm, ())) for arm in arms)]
-            for name, by_arm in table.items()
-        ]
+        by_arm: dict[str, dict[str, str]] = {}
+        for name, row in zip(names, published, strict=True):
+            text = ", ".join(filter(None, cells(row, ("many", "recorded"))))
+            by_arm.setdefault(name, {})[row["robot"]] = text
+        found = [[name, *(each.get(arm, "") for arm in arms)] for name, each in by_arm.items()]
     if found:
         lines = [*_table(["figure", *heads], found), ""]
     if letters:
@@ -318,6 +378,13 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if others := len(rows) - len(published):
         lines += [f"Not published: {others} figures.", ""]
     return lines
+
+
+def _tolerance(row: Mapping[str, Any]) -> str:
+    """Tolerance and its reason; empty where it decides nothing."""
+    if not row.get("because") or not row["verdict"].startswith(("agrees", "differs")):
+        return ""
+    return f"{100 * row['tolerance']:g} %: {row['because']}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -337,11 +404,26 @@ def run_papers(
     *,
     seed: int = 0,
     quick: bool = False,
+    seeds: int = 0,
+    recorded: Mapping[str, Mapping[str, str]] | None = None,
     stages: Sequence[Stage] = STAGES,
     progress: Progress | None = None,
 ) -> list[PaperResult]:
-    """Run every protocol on simulated arms and write the page; see `run_stages`."""
+    """Run every protocol on simulated arms and write the page; see `run_stages`.
+
+    `seeds`: number of quick runs with other arms, for the spread of the figures. `recorded`: see
+    `side_by_side`, by paper.
+    """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
-    results = [side_by_side(paper, done) for paper in papers()]
+    others = []
+    for k in range(1, seeds + 1):
+        own = folder / f"seed_{k}"
+        found = run_stages(own, seed=seed + k, quick=True, stages=stages, progress=progress)
+        others.append(found)
+        for file in own.glob("*/*"):  # bags of many runs are large
+            if file.name not in (VERDICT, ERROR):
+                shutil.rmtree(file) if file.is_dir() else file.unlink()
+    known = recorded or {}
+    results = [side_by_side(each, done, others, known.get(each.key)) for each in papers()]
     write_text(folder / MARKDOWN, markdown(results, (QUICK,) if quick else ()))
     return results

@@ -40,6 +40,8 @@ class PublishedRow:
         differs: what is not as in the paper, such as "arm", "data", "method".
         tolerance: relative difference up to which the two agree; None if it is not for a
             tolerance to decide.
+        because: reason of the tolerance.
+        input: whether the run takes the published number as it is, which then is no evidence.
     """
 
     figure: str
@@ -47,6 +49,16 @@ class PublishedRow:
     how: str = ""
     differs: tuple[str, ...] = ()
     tolerance: float | None = None
+    because: str = ""
+    input: bool = False
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """What does not hold as printed, with the reason that a reader can check."""
+
+    place: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,8 @@ class Paper:
         source: authors, journal, DOI.
         items: in the order of the paper.
         inputs: numbers that the protocol needs and no row shows.
+        summary: what of the paper holds, what does not, what this package adds; sentences.
+        errata: in the order of the paper.
     """
 
     key: str
@@ -83,6 +97,8 @@ class Paper:
     source: str
     items: tuple[PublishedItem, ...]
     inputs: dict[str, Any] = field(default_factory=dict)
+    summary: tuple[str, ...] = ()
+    errata: tuple[Erratum, ...] = ()
 
     def __getitem__(self, key: str) -> Any:
         """The published value of a row, or an input."""
@@ -102,9 +118,11 @@ class Paper:
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
         for text in ("figure", "how"):
             content[text] = content[text].format(**{**self.inputs, **named})
-        return Row(**content, here=here, place=place, judged=judged)
+        return Row(**content, key=key, here=here, place=place, judged=judged)
 
 
+WIDE = 0.5
+"""Relative tolerance from which on the verdict states it."""
 _CHANGED = {"published", "differs", "tolerance"}
 
 
@@ -127,18 +145,20 @@ class Row(PublishedRow):
     """A published row with what was found: one row of a verdict.
 
     Attributes:
+        key: of the published row.
         here: value found on this arm.
         place: table, figure, equation or section of the paper, such as "Table V".
         judged: verdict in words where numbers alone do not decide.
     """
 
+    key: str = ""
     here: Any = None
     place: str = ""
     judged: str = ""
 
     @property
     def verdict(self) -> str:
-        """One of agrees, differs, not published, not obtained, see text, or the words of `judged`.
+        """One of agrees, differs, input, not published, not obtained, see text, or `judged`.
 
         Of two numbers that agree although arm, data or method differ, the verdict names these.
         """
@@ -148,13 +168,18 @@ class Row(PublishedRow):
             return "not obtained"
         if self.published is None:
             return "not published"
-        if self.tolerance is None or isinstance(self.published, str):
+        tolerance = 1e-6 if self.input and self.tolerance is None else self.tolerance
+        if tolerance is None or isinstance(self.published, str):
             return "see text"
         published, here = np.asarray(self.published, float), np.asarray(self.here, float)
         if published.shape != here.shape:
             return "see text"
-        close = bool(np.all(np.abs(here - published) <= self.tolerance * np.abs(published)))
+        close = bool(np.all(np.abs(here - published) <= tolerance * np.abs(published)))
+        if self.input and close:
+            return "input"
         word = "agrees" if close else "differs"
+        if close and tolerance >= WIDE:
+            word += f" within ±{100 * tolerance:.0f} %"
         return f"{word}; another {' and '.join(self.differs)}" if self.differs else word
 
 
@@ -173,7 +198,10 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """Content of verdict.json."""
         names = ("protocol", "source", "robot", "simulated", "warnings")
-        shown = ("figure", "published", "here", "place", "differs", "verdict")
+        shown = (
+            *("key", "figure", "published", "here", "place", "differs", "tolerance", "because"),
+            "verdict",
+        )
         return {
             **{name: getattr(self, name) for name in names},
             "figures": [
