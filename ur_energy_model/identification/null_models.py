@@ -9,27 +9,22 @@ Its friction (the terms after the offset) has one scale a session, from the firs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.identification.filtered_motion import (
-    MOVING_SPEED,
-    FilteredMotion,
-    ParallelFilter,
-)
+from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.friction_data import session_scales
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
     Prior,
     cross_validate,
-    gram_matrices_by_joint,
+    joint_gram_matrices,
     solve,
 )
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.samples import time_blocks
 from ur_energy_model.typing import Array, Mask
 
 KEY = "null_models"
@@ -40,7 +35,6 @@ _TERMS, _FIXED = 6, 2
 _FRICTION: Mask = np.arange(_TERMS) >= _FIXED
 _STANDING = 1e-3
 """Speed below which friction has no direction, within the resolution of recorded speeds [rad/s]."""
-_BLOCK = 1.0  # of time, as in the fit of friction [s]
 
 
 @dataclass(frozen=True)
@@ -56,49 +50,36 @@ class CurrentNull:
     @classmethod
     def of_model(cls, model: EnergyModel) -> CurrentNull | None:
         """The null model that a model was compared with; None where its file has none."""
-        stated = model.provenance.get(KEY)
-        rows = stated.get("current") if isinstance(stated, dict) else None
+        stated, n = model.provenance.get(KEY), model.dof
         try:
+            rows = stated.get("current") if isinstance(stated, dict) else None
             found = np.array(rows, dtype=float)  # None is NaN
         except (TypeError, ValueError):
             return None
-        return (
-            cls(found, np.full(model.dof, np.nan)) if found.shape == (model.dof, _TERMS) else None
-        )
-
-    def current(self, moment: Array, qd: Array, scale: Array | float = 1.0) -> Array:
-        """Currents [samples, n], A, from target_moment, N m, and speeds, rad/s, joint side.
-
-        `scale`: of the friction of the session [n].
-        """
-        terms = _terms(moment, qd) * self.coefficients
-        return np.asarray(terms[..., :_FIXED].sum(axis=2) + scale * terms[..., _FIXED:].sum(axis=2))
+        return cls(found, np.full(n, np.nan)) if found.shape == (n, _TERMS) else None
 
     def rms(self, recording: Recording, *, anchor: bool) -> Array:
         """RMS error of a recording's currents while the joint moves [n], A; NaN where unknown.
 
         Filtered as the model's own; `anchor` scales friction on the first ANCHOR_SECONDS of motion.
         """
-        n, narrow = len(self.coefficients), ParallelFilter(recording.cutoff)
-        # Gram matrices of friction and what it leaves, of the first seconds and of all samples.
-        first, whole, count, seconds = *np.zeros((2, n, 2, 2)), *np.zeros((2, n))
-        for motion in recording.motions:
-            fixed = self.current(motion.moment, motion.qd, 0.0)
-            friction = self.current(motion.moment, motion.qd) - fixed
-            rows = np.stack([friction, motion.current - fixed], axis=2)
-            rows, moving, time = _filtered(rows, motion, narrow)
-            if len(time) < 2:
-                continue
-            until = seconds + np.cumsum(moving, axis=0) * (time[1] - time[0])
-            early = moving & (until <= ANCHOR_SECONDS)
-            first += gram_matrices_by_joint(rows * early[..., None])
-            whole += gram_matrices_by_joint(rows * moving[..., None])
-            count, seconds = count + moving.sum(axis=0), until[-1]
-        known = anchor & (first[:, 0, 0] > 0)
-        scale = np.where(known, first[:, 0, 1] / np.where(known, first[:, 0, 0], 1.0), 1.0)
-        squares = whole[:, 1, 1] - 2 * scale * whole[:, 0, 1] + scale**2 * whole[:, 0, 0]
-        mean = np.maximum(squares, 0.0) / np.where(count > 0, count, np.nan)
-        return np.asarray(np.sqrt(mean))
+        n = len(self.coefficients)
+        (first, whole), seconds = np.zeros((2, n, _TERMS + 2, _TERMS + 2)), np.zeros(n)
+        for gram, period in _grams(recording):
+            moved = period * gram[:, -1, -1]
+            share = np.clip((ANCHOR_SECONDS - seconds) / np.maximum(moved, 1e-9), 0.0, 1.0)
+            first, whole = first + share[:, None, None] * gram, whole + gram
+            seconds = seconds + moved
+        split = np.zeros((n, _TERMS + 2, 2))  # into friction and what it leaves of the current
+        split[:, :_TERMS, 0] = np.where(_FRICTION, self.coefficients, 0.0)
+        split[:, :_TERMS, 1] = split[:, :_TERMS, 0] - self.coefficients
+        split[:, _TERMS, 1] = 1.0
+        early, late = (split.swapaxes(1, 2) @ gram @ split for gram in (first, whole))
+        known = anchor & (early[:, 0, 0] > 0)
+        scale = np.where(known, early[:, 0, 1] / np.where(known, early[:, 0, 0], 1.0), 1.0)
+        squares = late[:, 1, 1] - 2 * scale * late[:, 0, 1] + scale**2 * late[:, 0, 0]
+        count = np.where(whole[:, -1, -1] > 0, whole[:, -1, -1], np.nan)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / count))
 
 
 def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
@@ -106,30 +87,21 @@ def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
 
     Each recording is a session with its own friction scale, of which the mean is 1.
     """
-    sessions: list[tuple[BlockedGram, BlockedGram]] = []
+    sessions: list[Array] = []  # Gram matrices of each block of time
     for recording in recordings:
-        grams, moved, narrow = BlockedGram(), BlockedGram(), ParallelFilter(recording.cutoff)
-        for motion in recording.motions:
-            if not np.isfinite(motion.moment).all():
+        grams = BlockedGram()
+        for gram, period in _grams(recording):
+            if not np.isfinite(gram).all():
                 return None
-            terms = _terms(motion.moment, motion.qd)
-            rows = np.concatenate([terms, motion.current[..., None]], axis=2)
-            rows, moving, time = _filtered(rows, motion, narrow)
-            for block in time_blocks(time, _BLOCK) if len(time) > 1 else ():
-                duration = float(time[1] - time[0]) * len(time[block])
-                used = rows[block] * moving[block][..., None]
-                grams.accumulate(gram_matrices_by_joint(used), duration)
-                moved.accumulate(moving[block].sum(axis=0, dtype=float), duration)
-        if len(moved) and moved.blocks.any():
-            sessions.append((grams, moved))
+            grams.accumulate(gram, period * float(gram[:, -1, -1].max()))
+        sessions += [grams.blocks] if len(grams) else []
     if not sessions:
         return None
-    prior = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf))
-    dof = sessions[0][1].blocks.shape[1]
+    prior, dof = Prior(np.zeros(_TERMS), np.full(_TERMS, np.inf)), sessions[0].shape[1]
     coefficients, held_out = np.full((dof, _TERMS), np.nan), np.full(dof, np.nan)
     for j in range(dof):
-        own = [gram.blocks[:, j] for gram, _ in sessions]
-        counts = [count.blocks[:, j] for _, count in sessions]
+        own = [blocks[:, j, :-1, :-1] for blocks in sessions]
+        counts = [blocks[:, j, -1, -1] for blocks in sessions]
         samples = np.concatenate(counts)
         if np.count_nonzero(samples) > 1:
             _, blocks = session_scales(own, counts, prior, _FRICTION, applied=True)
@@ -138,17 +110,13 @@ def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
     return CurrentNull(coefficients, held_out)
 
 
-def _terms(moment: Array, qd: Array) -> Array:
-    """Columns of the six terms [samples, n, 6]."""
-    sign = np.sign(qd) * (np.abs(qd) > _STANDING)
-    root, load = sign * np.sqrt(np.abs(qd)), sign * np.abs(moment)
-    return np.stack([moment, np.ones_like(qd), qd, sign, root, load], axis=2)
-
-
-def _filtered(
-    rows: Array, motion: FilteredMotion, narrow: ParallelFilter
-) -> tuple[Array, Mask, Array]:
-    """Rows [samples, n, k] of a motion as its comparison has them, where joints move, and times."""
-    inside = narrow.inside(motion)
-    moving = narrow.moving(motion, MOVING_SPEED)[inside]
-    return narrow(motion, rows)[inside], moving, motion.time[inside]
+def _grams(recording: Recording) -> Iterator[tuple[Array, float]]:
+    """Gram matrices [n, 8, 8] of terms, current and 1 where joints move, and sample periods [s]."""
+    narrow = ParallelFilter(recording.cutoff)
+    for motion in recording.motions:
+        moment, qd = motion.moment, motion.qd
+        sign = np.sign(qd) * (np.abs(qd) > _STANDING)
+        friction = (qd, sign, sign * np.sqrt(np.abs(qd)), sign * np.abs(moment))
+        rows = np.stack([moment, np.ones_like(qd), *friction, motion.current], axis=2)
+        for gram, _ in joint_gram_matrices(motion, rows, narrow, moving_only=True):
+            yield gram, motion.period * narrow.inside(motion).step
