@@ -130,6 +130,7 @@ class DesignRequest:
     seed: int = 0  # of all random choices
     centre: tuple[float, ...] | None = None  # of the series [n], rad; None searches it
     gaps: tuple[SpeedGap, ...] = ()  # to show with the greatest accuracy
+    base: tuple[str, ...] = ()  # columns whose condition number counts; () for several choices
 
 
 def limits_of(request: DesignRequest) -> SafetyLimits:
@@ -148,7 +149,8 @@ class DesignProblem:
     def __init__(self, request: DesignRequest) -> None:
         self.request, self.limits = request, limits_of(request)
         dynamics, inertia = self.limits.dynamics, self.limits.reflected_inertia
-        self.regressor, self.bases = MotionRegressor(dynamics), base_choices(dynamics)
+        self.regressor = MotionRegressor(dynamics)
+        self.bases = base_choices(dynamics, request.base)
         self.objective: Objective
         if request.gaps or request.objective == "energy":
             joints = [gap.joint for gap in request.gaps] or None

@@ -92,15 +92,21 @@ class MotionRegressor:
         return by_q, by_qd, by_qdd
 
 
-def base_choices(dynamics: ArmDynamics) -> tuple[Array, ...]:
+def base_choices(dynamics: ArmDynamics, names: Sequence[str] = ()) -> tuple[Array, ...]:
     """Maps [13 n, b] of the full regressor onto common choices of base regressors.
+
+    With `names` of base columns, such as a paper's, onto these alone.
 
     The choice of base parameters is not unique, and the condition number depends on it. The first
     choice is that of the identification (`regroup`), whose condition number is reported. The others
     are QR with column pivoting of the regressor over uniform random states within the limits, the
     first and the last independent columns, and the singular vectors.
     """
-    columns = regroup(FullRegressor(dynamics.robot, dynamics.model.gravity.linear)).base
+    regressor = FullRegressor(dynamics.robot, dynamics.model.gravity.linear)
+    if names:
+        chosen = [regressor.names.index(name) for name in names]
+        return (np.eye(len(regressor.names))[:, chosen],)
+    columns = regroup(regressor).base
     random, robot = np.random.default_rng(0), dynamics.robot
     bounds = (np.full(robot.dof, np.pi), robot.max_velocity, robot.max_acceleration)
     q, qd, qdd = (random.uniform(-bound, bound, (200, robot.dof)) for bound in bounds)

@@ -7,7 +7,7 @@ parameters. Sources: Raviola et al., RAAD 2021, sec. 2; Machines 2024, 12(9), 59
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,12 +84,16 @@ class NormalisedError:
     rate: float  # of the points [Hz]
 
 
+BaseChoice = Callable[[FullRegressor], Sequence[str]]
+"""Names the base columns of a regressor."""
+
+
 class BaseParameterFit:
     """Accumulates motion for a base parameter fit, in constant memory.
 
     `gravity` is that in the base frame [3], m/s^2. With "measured_torque" the motions carry the
     torque (joint side, N m) as their current; with "current" it takes torque constants [n], N m/A,
-    motor side, by default the robot file's.
+    motor side, by default the robot file's. `choose` names the base columns, None for the usual.
 
     Raises:
         IdentificationError: torque from currents without torque constants.
@@ -102,6 +106,7 @@ class BaseParameterFit:
         *,
         torque_source: TorqueSource = "current",
         torque_constant: Array | None = None,
+        choose: BaseChoice | None = None,
     ) -> None:
         self.robot, self.torque_source = robot, torque_source
         constant = robot.torque_constant if torque_constant is None else torque_constant
@@ -116,7 +121,7 @@ class BaseParameterFit:
         self.regressor = FullRegressor(
             robot, snapped_to_axis(gravity), friction=torque_source != "target_moment"
         )
-        self.regrouping = regroup(self.regressor)
+        self.regrouping = regroup(self.regressor, choose and choose(self.regressor))
         self._grams = BlockedGram()
 
     def accumulate(self, motion: FilteredMotion, narrow: ParallelFilter | None = None) -> None:
@@ -276,13 +281,14 @@ def identify_base_parameters(
     validate: Sequence[str | Path] = (),
     torque_source: TorqueSource = "current",
     torque_constant: Array | None = None,
+    choose: BaseChoice | None = None,
     progress: Progress | None = None,
 ) -> BagBaseParameters:
     """Base parameters from bags of one mounting and payload, and their prediction of held-out ones.
 
     The torque is "current" (measured, times `torque_constant`, motor side [n], N m/A, by default
     the robot file's), "target_moment" (the controller's own model) or "measured_torque"
-    (actual_current_as_torque, for arms that measure joint torque).
+    (actual_current_as_torque, for arms that measure joint torque); `choose`: see the fit.
 
     Raises:
         UrEnergyError: unusable bag or too little motion.
@@ -304,7 +310,11 @@ def identify_base_parameters(
         fits = []
         for chosen in (recordings[: len(bags)], recordings[len(bags) :]):
             fit = BaseParameterFit(
-                robot, gravity, torque_source=torque_source, torque_constant=torque_constant
+                robot,
+                gravity,
+                torque_source=torque_source,
+                torque_constant=torque_constant,
+                choose=choose,
             )
             for recording in chosen:
                 narrow = ParallelFilter(recording.cutoff)

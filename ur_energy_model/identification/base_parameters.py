@@ -19,7 +19,7 @@ from scipy.linalg import qr, solve_triangular
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED, resampled_runs
-from ur_energy_model.identification.least_squares import pivoted_columns
+from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, Setup
@@ -29,6 +29,7 @@ from ur_energy_model.typing import Array, Indices
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Inertial parameters of a link, about the origin and in the axes of its DH frame."""
 DRIVE = ("fc", "fv", "Ja")  # coulomb and viscous friction and motor inertia, joint side
+_RAVIOLA = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Iyz", "Ixz", "Ixy")
 SMOOTHING = 1e-3
 """Speed that smooths Coulomb friction, tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
 _STATES = 25
@@ -113,6 +114,32 @@ class Regrouping:
         return tuple(out)
 
 
+def raviola_base(regressor: FullRegressor) -> tuple[str, ...]:
+    """Base columns in the order of Raviola et al. 2021, sec. 2: independent of those before them.
+
+    All links first, from the base on, each with m, mx, my, mz, Jxx, Jyy, Jzz, Jyz, Jxz, Jxy; then
+    Coulomb and viscous friction, and motor inertias last: p_B(1) to p_B(36), (37) to (48), (49) to
+    (52) of a UR5.
+    """
+    names, joints = regressor.names, range(1, regressor.robot.dof + 1)
+    links = [f"{kind}_{j}" for j in joints for kind in _RAVIOLA]
+    order = [*links, *(f"{kind}_{j}" for kind in regressor.drive for j in joints)]
+    columns = _stacked(regressor)[:, [names.index(name) for name in order]]
+    return tuple(order[k] for k in first_independent_columns(columns))
+
+
+def _stacked(regressor: FullRegressor) -> Array:
+    """Regressor at random states within the limits, at least 25 [rows, parameters]."""
+    robot, columns = regressor.robot, len(regressor.names)
+    count = max(_STATES, 2 * columns // robot.dof)
+    random = np.random.default_rng(0)
+    shape = (count, robot.dof)
+    q = random.uniform(-np.pi, np.pi, shape)
+    qd = random.uniform(-1, 1, shape) * robot.max_velocity
+    qdd = random.uniform(-1, 1, shape) * robot.max_acceleration
+    return regressor(q, qd, qdd).reshape(count * robot.dof, columns)
+
+
 def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -> Regrouping:
     """Base parameters of an arm in one mounting, from its regressor at 25 random states.
 
@@ -123,15 +150,7 @@ def regroup(regressor: FullRegressor, base_names: Sequence[str] | None = None) -
     Raises:
         ValueError: the chosen columns are not a largest independent set.
     """
-    robot = regressor.robot
-    columns = len(regressor.names)
-    count = max(_STATES, 2 * columns // robot.dof)
-    random = np.random.default_rng(0)
-    shape = (count, robot.dof)
-    q = random.uniform(-np.pi, np.pi, shape)
-    qd = random.uniform(-1, 1, shape) * robot.max_velocity
-    qdd = random.uniform(-1, 1, shape) * robot.max_acceleration
-    stacked = regressor(q, qd, qdd).reshape(count * robot.dof, columns)
+    columns, stacked = len(regressor.names), _stacked(regressor)
     norms = np.linalg.norm(stacked, axis=0)
     scale = np.where(norms > _RANK_TOLERANCE * norms.max(), norms, np.inf)
     values = np.linalg.svd(stacked / scale, compute_uv=False)

@@ -304,7 +304,13 @@ class ProtocolRun:
         return limits_of(DesignRequest(self.robot))
 
     def design(
-        self, name: str, seed: int, request: DesignRequest | None = None, *, population: int = 300
+        self,
+        name: str,
+        seed: int,
+        request: DesignRequest | None = None,
+        *,
+        population: int = 300,
+        binary: bool = False,
     ) -> Design:
         """Design an exciting trajectory (None: the usual one) and save it under this name.
 
@@ -313,12 +319,15 @@ class ProtocolRun:
             seed: of the search.
             request: the wanted trajectory.
             population: of the genetic algorithm, with the settings of the paper.
+            binary: whether its genes are bits.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.quick and request is None:
             design = self._ready(wanted)
         elif self.paper_settings:
-            design = genetic_search(wanted, population=population, progress=self.progress)
+            design = genetic_search(
+                wanted, population=population, binary=binary, progress=self.progress
+            )
         else:
             limit = self.design_seconds
             design = design_trajectory(wanted, time_limit=limit, progress=self.progress)

@@ -15,11 +15,13 @@ from ur_energy_model.identification.base_parameter_fit import (
     BaseParameterFit,
     identify_base_parameters,
 )
-from ur_energy_model.identification.base_parameters import Regrouping
+from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, raviola_base
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.recording import read_recording
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
@@ -54,7 +56,9 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     other = session.design("validation", session.seed + 1, request, population=population)
     fitted = session.record("excitation", design.trajectory)
     held_out = session.record("validation_run", other.trajectory)
-    base = identify_base_parameters([fitted], robot, validate=[held_out], progress=session.progress)
+    base = identify_base_parameters(
+        [fitted], robot, validate=[held_out], choose=raviola_base, progress=session.progress
+    )
     found = identify(
         [fitted],
         robot,
@@ -155,7 +159,8 @@ def paper_request(robot: RobotDescription) -> DesignRequest:
         max_velocity=np.full(robot.dof, MAX_VELOCITY),
         max_acceleration=np.full(robot.dof, MAX_ACCELERATION),
     )
-    return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"))
+    base = raviola_base(FullRegressor(robot, ArmDynamics(robot, Setup()).model.gravity.linear))
+    return DesignRequest(limited, centre=CENTRE, tool_speed=float("inf"), base=base)
 
 
 # Section 3.1: torque on the validation trajectory.
@@ -194,7 +199,9 @@ def campaign_rows(
     """Warm the arm up with the motion, repeat the run, and compare the base parameters."""
     seconds = _QUICK_WARM_UP if session.quick else WARM_UP
     warm_bag = session.record("excitation_warm", motion, warm_up=seconds)
-    warm = identify_base_parameters([warm_bag], session.robot, progress=session.progress)
+    warm = identify_base_parameters(
+        [warm_bag], session.robot, choose=raviola_base, progress=session.progress
+    )
     session.picture(_friction_chart(cold, warm), "Fig. 4")
     session.picture(_unchanged_chart(cold, warm), "Fig. 4")
     differs = ("arm", "data", "method") if session.quick else ("arm", "data")

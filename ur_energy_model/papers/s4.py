@@ -118,10 +118,14 @@ def identify_known_payload(
 def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     """The paper's simulation and experiment on a simulated arm."""
     robot = session.robot
-    request = DesignRequest(robot, _setup(robot), tool_speed=float("inf"))
+    friction = (f"{kind}_{j + 1}" for kind in ("fc", "fv") for j in range(robot.dof))
+    base = (*paper["base_names"], *friction)
+    request = DesignRequest(robot, _setup(robot), tool_speed=float("inf"), base=base)
     population = 40 if session.quick else paper["population"]
-    design = session.design("excitation", session.seed, request, population=population)
-    other = session.design("general", session.seed + 1, request, population=population)
+    design, other = (
+        session.design(name, session.seed + k, request, population=population, binary=True)
+        for k, name in enumerate(("excitation", "general"))
+    )
     trajectory, differs = design.trajectory, ("method",) if session.quick else ()
     rows = [
         paper.row("a", robot.a),
