@@ -169,7 +169,7 @@ class FrictionAnchor:
         )
 
     def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> None:
-        steps = np.maximum(np.diff(time, append=2 * time[-1] - time[-2]), 0.0)
+        steps = np.clip(np.diff(time, append=2 * time[-1] - time[-2]), 0.0, CORRELATION_TIME)
         weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
         keep, self._time = self._kept(float(time[-1])), float(time[-1])
         rows = np.concatenate([friction, left[..., None], np.ones((*qd.shape, 1))], axis=2)
@@ -369,7 +369,6 @@ class StandbyTracker:
 
 _TOGETHER = 4.0
 """Time of the samples that are used together [s]: their dynamics take longest."""
-_LONGEST_STEP = 0.05
 _PERIOD = 0.04
 """Of the samples that are used [s]; errors of the currents correlate for longer."""
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
@@ -423,7 +422,7 @@ class SessionModel:
             return
         batches, self._waiting = self._waiting, []
         time = np.concatenate([each.time for each in batches])
-        if len(time) < 2 or np.diff(time).max() > _LONGEST_STEP:
+        if len(time) < 2:
             return
         rows = slice(None, None, max(1, round(_PERIOD * len(time) / float(np.ptp(time)))))
         names = [name for name in (*_FIELDS, _WARMTH) if name in batches[0].columns]

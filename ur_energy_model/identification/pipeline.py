@@ -224,7 +224,13 @@ class _Arm:
         joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, self.options.friction)
         if self.null is not None:
             joints = tuple(
-                replace(joint, comparison={**joint.comparison, "null": error})
+                replace(
+                    joint,
+                    comparison={**joint.comparison, "null": error},
+                    reason=f"{joint.reason}; the null model has {error:.4g} A",
+                )
+                if np.isfinite(error)
+                else joint
                 for joint, error in zip(joints, self.null.held_out.tolist(), strict=True)
             )
         places = [self.given.index(recording) for recording in self.fitted]
