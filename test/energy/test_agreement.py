@@ -16,12 +16,14 @@ from test.energy.known_arm import changed, packets
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.plant.add import BagWork
 from ur_energy_model.report.analysis import recording_powers
 from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation import commands as cmd
@@ -138,6 +140,11 @@ def counted(estimator: LiveEstimator) -> np.ndarray:
     return snapshot.lifetime.net
 
 
+def finished(estimator: LiveEstimator) -> np.ndarray:
+    estimator.finish()
+    return counted(estimator)
+
+
 @pytest.fixture(scope="module")
 def session() -> MixedSession:
     return mixed_session(1)
@@ -156,15 +163,21 @@ def test_all_calculations_agree_and_are_right(
     whole, channels = counted(at_once), at_once.channels
     for size in (1, 250) if rate == 5.0 else (13,):
         np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
-    total = whole[channels.arm["total"]]
-    assert offline.supply == pytest.approx(total, rel=1e-6)
+    final = finished(at_once)
+    total = final[channels.arm["total"]]
+    assert offline.supply == pytest.approx(total, rel=1e-4)
+    assert offline.standby == pytest.approx(final[channels.arm["standby"]], rel=1e-4)
+    assert offline.supply_std == pytest.approx(channels.deviations(final)[1], rel=1e-3)
     np.testing.assert_allclose(
         offline.electrical, whole[channels.per_joint["electrical_power"]], 1e-6, 1e-6
     )
     report = recording_powers(model, telemetry)
-    assert report.total_energy[-1] == pytest.approx(total, rel=1e-6)
+    assert report.total_energy[-1] == pytest.approx(offline.supply, rel=1e-9)
     assert report.duration == pytest.approx(offline.duration, rel=1e-9)
-    assert read_shift(model, [bag]).energy == pytest.approx(total, rel=1e-6)
+    assert read_shift(model, [bag]).energy == pytest.approx(offline.supply, rel=1e-9)
+    history = BagWork(str(tmp_path / "store"), model, "model")(bag)
+    assert not isinstance(history, str)
+    assert history.record.energy == pytest.approx(offline.supply, rel=1e-9)
     played = LiveEstimator(model, ROBOT)
     with BagSource(bag, fields=LIVE_FIELDS) as source:
         try:
@@ -172,11 +185,55 @@ def test_all_calculations_agree_and_are_right(
                 played.update(batch)
         except EOFError:
             pass
-    assert counted(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-6)
+    assert finished(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-6)
     assert offline.bus is not None
     truth = session.truth(telemetry.time[0], telemetry.time[-1])
     assert offline.supply == pytest.approx(truth, rel=0.01)
     assert offline.bus == pytest.approx(truth, rel=0.01)
+
+
+@pytest.mark.parametrize(("nominal", "sessions"), [(29.0, 1), (36.0, 1), (36.0, 2)])
+def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
+    tmp_path: Path, nominal: float, sessions: int
+) -> None:
+    arm = SimulatedArm(ROBOT, motion=named_motion("hold", ROBOT, Setup()), seed=4)
+    pieces = []
+    for target in (AWAY, -0.5 * AWAY, AWAY):
+        arm.command(cmd.MoveJ(target))
+        pieces.append(record_arm(arm, 3.0, LIVE_FIELDS))
+    whole = concatenate(pieces)
+    speed = np.abs(whole["actual_qd"]).max(axis=1)
+    moving = np.flatnonzero(speed > 0.01)  # without the waits between the moves
+    kept = np.arange(moving[0], len(whole))
+    first = whole.select(kept[(speed[kept] > 0.01) | (kept > moving[-1])])
+    first = replace(first, time=np.arange(len(first)) / ROBOT.rate)
+    watts = np.asarray(first.bus_power)
+    # The supply of another session takes 4 W more, which only a voltage at the same current shows.
+    other = changed(first, actual_robot_voltage=(watts + 4.0) / first["actual_robot_current"])
+    parts = [first, replace(other, time=first.time + 3600.0)][:sessions]
+    telemetry, rest = concatenate(parts), first.time[-1] + 1.0 / ROBOT.rate
+    true = true_model(arm.parameters)
+    model = replace(true, bus=replace(true.bus, standby=nominal))
+    summary = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
+    measured = [float(np.trapezoid(np.asarray(part.bus_power), part.time)) for part in parts]
+    assert summary.bus == pytest.approx(sum(measured), rel=1e-3)
+    assert summary.supply == pytest.approx(sum(measured), rel=0.01)
+    standby = true.bus.standby + 4.0 * (sessions - 1)
+    assert summary.session.standby == pytest.approx(standby, abs=0.5)
+    if sessions == 1:
+        assert summary.standby == pytest.approx(summary.session.standby * summary.duration)
+    estimator = live(model, telemetry, 50)
+    total = estimator.channels.arm["total"]
+    before, after = float(counted(estimator)[total]), float(finished(estimator)[total])
+    assert after == pytest.approx(summary.supply, rel=1e-3)
+    assert abs(after - sum(measured)) < abs(before - sum(measured)) + 0.001 * after
+    assert float(finished(estimator)[total]) == after
+    metrics = evaluate(model, tmp_path / "bag")
+    assert metrics.power is not None
+    error = 100 * (summary.supply / sum(measured) - 1)
+    assert metrics.power["energy_error_percent"] == pytest.approx(error, abs=0.05)
+    assert metrics.session["standby"] == pytest.approx(summary.session.standby)
+    assert rest > 3.0
 
 
 def test_every_part_is_right(session: MixedSession) -> None:

@@ -101,11 +101,14 @@ def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(tmp_path:
         assert len(mine) == len(its) > 0
         for one, other in zip(mine, its, strict=True):
             assert one["arm"] == SERIAL
-            for name in ("total_energy", "bus_energy", "peak_power", "total_std"):
-                assert one[name] == pytest.approx(other[name], rel=1e-9, abs=1e-9)
+            for name in ("total_energy", "bus_energy", "total_std"):
+                # The step at which the standby power becomes known has half of the model's.
+                assert one[name] == pytest.approx(other[name], rel=1e-9, abs=0.01)
+            # That of the live one has the model's standby power until standstill shows another.
+            assert one["peak_power"] == pytest.approx(other["peak_power"], abs=5.0 + 1e-6)
             assert one["joint_energy"] == pytest.approx(other["joint_energy"])
     before = total(tmp_path / "live")
-    assert before == pytest.approx(estimated(bag).supply, rel=1e-9)
+    assert before == pytest.approx(estimated(bag).supply, abs=0.01)
     (record,) = add(tmp_path / "live", bag).records
     assert record.rows["seconds"] == 0
     assert record.left_out == pytest.approx(11.0, abs=0.01)

@@ -9,6 +9,7 @@ Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -21,7 +22,13 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     arm_states,
 )
-from ur_energy_model.energy.session import SessionModel, Standby, StandbyTracker
+from ur_energy_model.energy.session import (
+    RecordingStandby,
+    SessionModel,
+    SettledStandby,
+    Standby,
+    StandbyTracker,
+)
 from ur_energy_model.energy.telemetry_checks import (
     OperatingConditions,
     UsableSamples,
@@ -38,7 +45,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
-from ur_energy_model.telemetry.samples import Telemetry, changes
+from ur_energy_model.telemetry.samples import Telemetry, changes, slices_between
 from ur_energy_model.typing import Array, Indices, Mask
 
 
@@ -240,8 +247,15 @@ class EnergyCalculator:
         """Last time [s], velocities and filtered accelerations, where those are not measured."""
         self._dynamics: ArmDynamics | None = None
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
-        self._unanchored: Array | None = np.zeros(len(ArmState))
-        """Time by state counted with the model's standby power [s]; None once it is corrected."""
+        shared = self.channels.shared_errors
+        self._counted: Array | None = np.zeros((len(ArmState), 3 + shared.stop - shared.start))
+        """Time by state in this stretch, and the integrals over it of standby power, its standard
+        deviation and its errors as they were counted; None where nothing is to be corrected."""
+        self._follows_friction = True
+        self._used: Array | None = None
+        """1, standby power, its deviation and errors at the last sample [1, 3 + k]."""
+        self._due = np.zeros(len(self.channels))
+        """Corrections of the stretches before [channels], J."""
         self._sensitivities = np.zeros((1, len(self.channels) - self.channels.sensitivity))
         self._period = math.nan
 
@@ -286,7 +300,8 @@ class EnergyCalculator:
             if not len(batch):
                 return None
         self.conditions.update(batch)
-        self._session.observe(batch)
+        if self._follows_friction:
+            self._session.observe(batch)
         bus, columns = batch.bus_power, self.channels
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
         if states.min() < _STANDSTILL:
@@ -299,6 +314,37 @@ class EnergyCalculator:
         powers[rows, columns.state_time + states] = 1.0
         correction = self._correction(steps.bridged, states, standby)
         return PowerTable(batch, steps, states, powers, finite, correction)
+
+    def settle(self, batches: Iterable[Telemetry]) -> None:
+        """Take the standby power of a finished recording in a first pass over its batches.
+
+        Powers contain it from the first sample on: that of a session is its mean over all settled
+        standstill. Without bus power, and without `track_standby`, nothing changes.
+
+        Raises:
+            MissingFieldError: a field that the method needs is missing.
+        """
+        if not self.options.track_standby:
+            return
+        first = EnergyCalculator(self.model, self.robot, self.options)
+        first._counted, first._follows_friction = None, False
+        for batch in batches:
+            if batch.bus_power is None:
+                return
+            first(batch)
+        self.standby, self._counted = RecordingStandby(first.standby), None
+
+    def final_correction(self) -> Array:
+        """Change of the energies at the end of a recording [channels], J.
+
+        Their sum then has the standby power that `settle` would have given.
+        """
+        due, self._due = self._due, np.zeros_like(self._due)
+        if self._counted is None:
+            return due
+        due = due + self._recount(self.standby.finish()[-1])
+        self._counted[:] = 0.0
+        return due
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
@@ -456,19 +502,36 @@ class EnergyCalculator:
         self, steps: Array, states: Indices, standby: Standby
     ) -> EnergyCorrection | None:
         """When the session's standby becomes known: of what was counted with the model's before."""
-        seconds, anchor, columns = self._unanchored, standby.anchor, self.channels
-        if seconds is None:
+        if self._counted is None:
             return None
-        seconds += np.bincount(states[:anchor], steps[:anchor], len(ArmState))
-        if anchor is None:
-            return None
-        self._unanchored = None
-        seconds[:_STANDSTILL] = 0.0  # brakes engaged: counted without standby power
-        shift = float(standby.power[anchor]) - self.standby.nominal
-        energy, deviation = np.zeros((2, len(columns)))
-        energy[columns.arm["standby"]] = energy[columns.arm["total"]] = shift * seconds.sum()
-        energy[columns.state_energy : columns.state_time] = shift * seconds
-        deviation[columns.shared_errors] = standby.errors[anchor] * seconds.sum()
-        deviation[-1] = (float(standby.std[anchor]) - self.standby.spread) * seconds.sum()
-        deducted_from = (columns.arm["total"], columns.arm["standby"])
-        return EnergyCorrection(anchor, deducted_from, energy, deviation)
+        columns, found, anchor = self.channels, None, standby.anchor
+        held = np.where(states < _STANDSTILL, 0.0, steps)  # brakes engaged: without standby power
+        by_state = held[:, None] * (states[:, None] == np.arange(len(ArmState)))
+        used = np.column_stack([np.ones_like(steps), standby.power, standby.std, standby.errors])
+        before, self._used = self._used, used[-1:]
+        used = 0.5 * (used + np.concatenate((used[:1] if before is None else before, used[:-1])))
+        cuts = standby.begins if anchor is None else sorted({*standby.begins, anchor})
+        for part in slices_between(cuts, len(steps)):
+            if part.start in standby.begins:
+                self._due += self._recount(self.standby.settled.pop(0))
+                self._counted[:] = 0.0
+            if anchor is not None and part.start == anchor:
+                now = (float(standby.power[anchor]), float(standby.std[anchor]))
+                change = self._recount(SettledStandby(True, *now, -standby.errors[anchor], 0.0))
+                deducted_from = (columns.arm["total"], columns.arm["standby"])
+                found = EnergyCorrection(anchor, deducted_from, change)
+            self._counted += by_state[part].T @ used[part]
+        return found
+
+    def _recount(self, standby: SettledStandby) -> Array:
+        """Count the time of this stretch with this standby power: change by channel, J."""
+        change, columns, counted = np.zeros(len(self.channels)), self.channels, self._counted
+        if counted is None or not standby.anchored:
+            return change
+        values = np.concatenate([[1.0, standby.power, standby.std], -standby.errors])
+        self._counted = counted[:, :1] * values
+        joules, std, *errors = (self._counted - counted).T[1:]
+        change[columns.arm["standby"]] = change[columns.arm["total"]] = joules.sum()
+        change[columns.state_energy : columns.state_time] = joules
+        change[columns.shared_errors], change[-1] = [each.sum() for each in errors], std.sum()
+        return change

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.topics import (
     cycle_status,
     energy_names,
@@ -131,11 +131,11 @@ def write_energy_bag(
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write what the estimator would have published of a recording, at the times of its samples.
+    """Write what the estimator publishes of a recording, at the times of its samples.
 
-    Topics are in the namespace of the recording, and joint names have its prefix.
-
-    Cycles are those that `CycleDetector` finds by itself.
+    Its standby power is that of the whole recording, as in `estimate_energy`. Topics are in the
+    namespace of the recording, and joint names have its prefix. Cycles are those that
+    `CycleDetector` finds by itself.
 
     Args:
         model: of the arm.
@@ -153,12 +153,14 @@ def write_energy_bag(
     """
     cycles: list[Cycle] = []
     options = LiveOptions(same_arm=same_arm)
-    robot, batches = load_robot(model.robot), iterate_bag(recording, LIVE_FIELDS)
-    first = next(batches)
+    robot = load_robot(model.robot)
+    batches = Rereading(lambda: iterate_bag(recording, LIVE_FIELDS))
+    first = next(iter(batches))
     info, stamps = first.info, StampRule()
     joints = [info.tf_prefix + joint for joint in robot.joint_names]
     messages = EnergyMessages(joints, model_path, info.namespace)
     estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
+    estimator.calculator.settle(batches)
     publishing, summarising = Decimator(rate), Decimator(SUMMARY_RATE)
     custom = custom_of_info(info, (), host_clock=first.stamp is not None)
     stamp, due = 0, True
@@ -175,7 +177,7 @@ def write_energy_bag(
         cycles.clear()
 
     with MessageBag(bag, bag.name if name is None else name, custom) as out:
-        for batch in chain([first], batches):
+        for batch in batches:
             host = stamps.stamps(batch)
             for rows in time_blocks(batch.time, 1.0 / rate):
                 estimator.update(batch.cut(rows))

@@ -333,6 +333,14 @@ class LiveEstimator:
             note=counters.note,
         )
 
+    def finish(self) -> None:
+        """Correct the counters at the end of a recording, of which the standby power is known now.
+
+        They are those that `estimate_energy` has, even where that is a decrease.
+        """
+        self._process()
+        self._counters.meter.settle(self.calculator.final_correction())
+
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
         self._process()

@@ -180,14 +180,12 @@ class EnergyCorrection:
     Attributes:
         index: first sample after it.
         deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
-        energy: change by channel [channels], J; zero for the sensitivities.
-        deviation: change of the integrated sensitivities [channels], J; zero for the others.
+        change: by channel, integrated sensitivities included [channels], J.
     """
 
     index: int
     deducted_from: tuple[int, ...]
-    energy: Array
-    deviation: Array
+    change: Array
 
 
 class EnergyMeter:
@@ -245,12 +243,13 @@ class EnergyMeter:
             return
         columns = list(pending.deducted_from)
         least = np.maximum(rows[:, columns], 0.0).min(axis=1)
-        share = min(1.0, 0.5 * float(weights @ least) / -pending.energy[columns[0]])
+        share = min(1.0, 0.5 * float(weights @ least) / -pending.change[columns[0]])
         # The error columns change in the same share as the energy: they are integrated like
         # powers, so a counter and its interval belong together at any moment and over a restart.
-        self._apply(share * (pending.energy + pending.deviation))
-        energy, deviation = ((1.0 - share) * each for each in (pending.energy, pending.deviation))
-        self.pending = replace(pending, energy=energy, deviation=deviation) if share < 1 else None
+        self._apply(share * pending.change)
+        self.pending = (
+            replace(pending, change=(1.0 - share) * pending.change) if share < 1 else None
+        )
 
     def correct(self, correction: EnergyCorrection) -> None:
         """Change the energy counted so far.
@@ -258,10 +257,15 @@ class EnergyMeter:
         An increase applies at once. A decrease is deducted from later gains, at most half of the
         smallest one, so that no counter goes backwards; the deviations decrease along with it.
         """
-        if correction.energy[correction.deducted_from[0]] >= 0.0:
-            self._apply(correction.energy + correction.deviation)
+        if correction.change[correction.deducted_from[0]] >= 0.0:
+            self._apply(correction.change)
         else:
             self.pending = correction
+
+    def settle(self, change: Array) -> None:
+        """Change the energy at the end of a recording [channels], J: at once, also a decrease."""
+        pending, self.pending = self.pending, None
+        self._apply(change if pending is None else change + pending.change)
 
     def _apply(self, energy: Array) -> None:
         now, self.corrections = self.reading, self.corrections + energy

@@ -8,7 +8,7 @@ efficiency their ratio. Integrals are trapezoidal on the controller's clock; gap
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,7 +42,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.clock import ClockCheck
 from ur_energy_model.telemetry.plausibility import REASON, REMEDY, OfflineSimulatorCheck
-from ur_energy_model.telemetry.samples import repetition
+from ur_energy_model.telemetry.samples import Telemetry, repetition
 from ur_energy_model.typing import Array, Progress
 
 
@@ -285,6 +285,31 @@ _CONTRADICTION = 3.0
 """Standard deviations between measured and modelled energy that indicate another arm."""
 
 
+MOST_KEPT = 50_000
+"""Samples up to which a recording is kept in memory between two passes over it, some 25 MB."""
+
+
+class Rereading:
+    """Batches of a recording for several passes: those of a short one are kept, else read again."""
+
+    def __init__(self, read: Callable[[], Iterator[Telemetry]]) -> None:
+        self._read = read
+        self._kept: list[Telemetry] | None = None
+
+    def __iter__(self) -> Iterator[Telemetry]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        samples, kept = 0, list[Telemetry]()
+        for batch in self._read():
+            samples += len(batch)
+            if samples <= MOST_KEPT:
+                kept.append(batch)
+            yield batch
+        if samples <= MOST_KEPT:
+            self._kept = kept
+
+
 def recording_powers(
     calculator: EnergyCalculator,
     bag: str | Path,
@@ -293,6 +318,8 @@ def recording_powers(
     progress: Progress | None = None,
 ) -> Iterator[PowerTable]:
     """Powers of all samples of a recording, batch by batch, in constant memory.
+
+    Their standby power is that of the whole recording (`EnergyCalculator.settle`).
 
     Args:
         calculator: of the arm; keeps the state of the session.
@@ -303,25 +330,28 @@ def recording_powers(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    bag, robot, samples = Path(bag), calculator.robot, 0
-    clock = ClockCheck(bag)
-    for batch in iterate_bag(bag, fields):
-        if not len(batch):
-            continue
-        clock.update(batch.time)
+    bag, robot = Path(bag), calculator.robot
+
+    def checked() -> Iterator[Telemetry]:
+        samples, clock = 0, ClockCheck(bag)
+        for batch in iterate_bag(bag, fields):
+            if not len(batch):
+                continue
+            clock.update(batch.time)
+            if samples == 0:
+                check_robot(bag, batch.info, robot)
+            present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
+            check_width(bag, batch, ("actual_qd", *present), robot.dof)
+            samples += len(batch)
+            if progress is not None:
+                progress(float("nan"), f"reading {bag.name}: {samples} samples")
+            yield batch
         if samples == 0:
-            check_robot(bag, batch.info, robot)
-        present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
-        check_width(bag, batch, ("actual_qd", *present), robot.dof)
-        table = calculator(batch)
-        samples += len(batch)
-        if progress is not None:
-            progress(float("nan"), f"reading {bag.name}: {samples} samples")
-        if table is not None:
-            yield table
-    if samples == 0:
-        raise RecordingError(bag, "holds no samples", "record again")
-    clock.finish()
+            raise RecordingError(bag, "holds no samples", "record again")
+        clock.finish()
+
+    calculator.settle(batches := Rereading(checked))
+    yield from filter(None, map(calculator, batches))
 
 
 def measured_powers(
@@ -358,7 +388,7 @@ def estimate_energy(
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> EnergySummary:
-    """Energies of a recording, equal to the live estimator's, in constant memory.
+    """Energies of a recording, in constant memory.
 
     Args:
         model: of the arm.

@@ -13,13 +13,20 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.sessions import (
+    SESSION_GAP,
     Session,
     SessionFriction,
     begins_session,
     friction_directions,
 )
 from ur_energy_model.telemetry.plausibility import PlausibleRanges, impossible_rows
-from ur_energy_model.telemetry.samples import Telemetry, equal_runs, time_blocks
+from ur_energy_model.telemetry.samples import (
+    Telemetry,
+    changes,
+    equal_runs,
+    slices_between,
+    time_blocks,
+)
 from ur_energy_model.typing import Array, Mask
 
 # Friction scales: the part of measured currents that friction explains.
@@ -231,19 +238,84 @@ ANCHORED_STD = 0.4
 the pose, and standby drifts between standstills."""
 BLOCK_NOISE = 0.8
 """Standard deviation of a block's mean for fewer than four blocks [W]."""
+STRETCH = 3600.0
+"""Longest time for which a finished recording has one standby power [s]: it drifts."""
 
 
 class Standby(NamedTuple):
     """Standby power in use at consecutive samples, and its standard deviation [samples], W.
 
     `errors` is its change per error of the power of motors and drivers [samples, k], W, `anchor`
-    the first of these samples at which the session's own standby power is in use, else None.
+    the first of these samples at which the session's own standby power is in use, else None, and
+    `begins` those with which a stretch begins (`Stretches`).
     """
 
     power: Array
     std: Array
     errors: Array
     anchor: int | None
+    begins: list[int]
+
+
+class Stretches:
+    """Divides samples into stretches: sessions, and hours of a session (STRETCH)."""
+
+    def __init__(self) -> None:
+        self._last = self._begin = math.nan
+        self._number = 0.0
+
+    def __call__(self, time: Array) -> list[int]:
+        """Samples with which a stretch begins, other than the very first one.
+
+        Controller times of samples that follow those of the last call [samples], s.
+        """
+        if math.isnan(self._last):
+            self._last = self._begin = float(time[0])
+        steps = changes(time, self._last)
+        other = (steps < 0.0) | (steps > SESSION_GAP)
+        first = np.maximum.accumulate(np.where(other, np.arange(len(time)), -1))
+        begin = np.where(first >= 0, time[first], self._begin)
+        number = np.floor((time - begin) / STRETCH)
+        found: list[int] = np.flatnonzero(other | (changes(number, self._number) != 0.0)).tolist()
+        self._last, self._begin, self._number = float(time[-1]), float(begin[-1]), float(number[-1])
+        return found
+
+
+class SettledStandby(NamedTuple):
+    """Standby power of a stretch, the mean over its settled standstill, and its deviation [W].
+
+    `errors` is its change per error of the power of motors and drivers [k], W. Before ANCHORING
+    seconds of standstill it is not `anchored`, but the model's.
+    """
+
+    anchored: bool
+    power: float
+    std: float
+    errors: Array
+    still_seconds: float
+
+
+class StandstillMean:
+    """Mean of the standby power over blocks of settled standstill, with a time constant [s]."""
+
+    def __init__(self, time_constant: float) -> None:
+        self.watts = RunningMean(time_constant)
+        self.errors = np.zeros(0)
+        """Mean change of the power of motors and drivers per error [k], W."""
+        self._blocks = 0
+
+    def include(self, duration: float, watts: float, errors: Array) -> None:
+        """Include a block [s], its standby power [W] and its change per error [k], W."""
+        weight = self.watts.update(duration, watts)
+        known = self.errors if len(self.errors) == len(errors) else np.zeros(len(errors))
+        self.errors = known + weight * (errors - known)
+        self._blocks += 1
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the mean as that of the session [W]."""
+        noise = self.watts.std if self._blocks >= 4 else max(self.watts.std, BLOCK_NOISE)
+        return math.hypot(ANCHORED_STD, noise / math.sqrt(self._blocks))
 
 
 class StandbyTracker:
@@ -264,12 +336,12 @@ class StandbyTracker:
     ) -> None:
         self.nominal, self.spread = nominal, spread
         self.limit, self.enabled = limit, enabled
-        self._mean = RunningMean(STANDBY_TIME_CONSTANT)
-        self._blocks = 0
+        self._mean = StandstillMean(STANDBY_TIME_CONSTANT)
+        self._stretches, self._whole = Stretches(), StandstillMean(math.inf)
+        self.settled: list[SettledStandby] = []
+        """Of the stretches that are over."""
         self._still = 0.0
         """Duration of the current standstill [s]."""
-        self._errors = np.zeros(0)
-        """Mean change of the power of motors and drivers at standstill per error [k], W."""
         self._block: float | None = None
         """Number of the block in progress; its time [s], energy without motors and drivers [J],
         changes of their energy per error [k], J, and whether all samples are of standstill."""
@@ -292,10 +364,10 @@ class StandbyTracker:
             unexplained: bus power less motors and drivers [samples], W; None or NaN where unknown.
             sensitivities: change of the power of motors and drivers per error [samples, k], W.
         """
-        n = len(time)
+        n, begins = len(time), self._stretches(time)
         sensitivities = np.zeros((n, 0)) if sensitivities is None else sensitivities
-        if len(self._errors) != sensitivities.shape[1]:
-            self._errors, self._changes = np.zeros((2, sensitivities.shape[1]))
+        if len(self._changes) != sensitivities.shape[1]:
+            self._changes = np.zeros(sensitivities.shape[1])
         watts = np.full(n, np.nan) if unexplained is None else unexplained
         power, std, errors, anchor = np.empty(n), np.empty(n), np.zeros_like(sensitivities), None
         for part in equal_runs(block := np.floor(time / BLOCK)):
@@ -303,6 +375,9 @@ class StandbyTracker:
                 before, self._block = self.anchored, float(block[part.start])
                 self._close_block()
                 anchor = part.start if self.anchored and not before else anchor
+            for _ in [index for index in begins if part.start <= index < part.stop]:
+                self.settled.append(self._settled_now())
+                self._whole = StandstillMean(math.inf)
             lasted = steps[part]
             energy = float(lasted @ watts[part])
             self._known = self._known and bool(still[part].all()) and math.isfinite(energy)
@@ -312,18 +387,40 @@ class StandbyTracker:
             self._duration += float(lasted.sum())
             power[part], std[part] = self.power, self.std
             if self.anchored:
-                errors[part] = -self._errors
-        return Standby(power, std, errors, anchor)
+                errors[part] = -self._mean.errors
+        return Standby(power, std, errors, anchor, begins)
+
+    def finish(self) -> list[SettledStandby]:
+        """End the last stretch; those so far, or since the last call, in order.
+
+        A stretch without enough standstill has the standby power of the nearest one before, else of
+        the next one.
+        """
+        found = [*self.settled, self._settled_now()]
+        self.settled, self._whole = [], StandstillMean(math.inf)
+        for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
+            for k in order:
+                found[k] = found[k] if found[k].anchored else found[k - order.step]
+        return found
+
+    def _settled_now(self) -> SettledStandby:
+        """Of the stretch in progress."""
+        whole, seconds = self._whole, self._whole.watts.elapsed
+        if not self.enabled or seconds < ANCHORING - 1e-9:
+            return SettledStandby(False, self.nominal, self.spread, 0.0 * self._changes, 0.0)
+        power = self._limited(whole.watts.mean)
+        return SettledStandby(True, power, whole.std, whole.errors, seconds)
 
     @property
     def measured(self) -> float | None:
         """Mean measured standby power without limit [W]; None until the session is anchored."""
-        return self._mean.mean if self._mean.elapsed >= ANCHORING - 1e-9 else None
+        watts = self._mean.watts
+        return watts.mean if watts.elapsed >= ANCHORING - 1e-9 else None
 
     @property
     def still_seconds(self) -> float:
         """Settled standstill in the average [s]."""
-        return self._mean.elapsed
+        return self._mean.watts.elapsed
 
     @property
     def anchored(self) -> bool:
@@ -335,20 +432,20 @@ class StandbyTracker:
         """Standby power in use [W]."""
         if not self.enabled or (measured := self.measured) is None:
             return self.nominal
-        return min(max(measured, self.nominal - self.limit), self.nominal + self.limit)
+        return self._limited(measured)
 
     @property
     def std(self) -> float:
         """Standard deviation of `power` [W]."""
-        if not self.anchored:
-            return self.spread
-        noise = self._mean.std if self._blocks >= 4 else max(self._mean.std, BLOCK_NOISE)
-        return math.hypot(ANCHORED_STD, noise / math.sqrt(self._blocks))
+        return self._mean.std if self.anchored else self.spread
 
     @property
     def at_limit(self) -> bool:
         """Whether the measured standby exceeds the limit."""
         return self.measured is not None and abs(self.measured - self.nominal) > self.limit
+
+    def _limited(self, measured: float) -> float:
+        return min(max(measured, self.nominal - self.limit), self.nominal + self.limit)
 
     def _close_block(self) -> None:
         """Include the completed block in the average."""
@@ -358,11 +455,59 @@ class StandbyTracker:
         elif duration > 0.0 and self._still < SETTLING:
             self._still += duration
         elif duration > 0.0:
-            weight = self._mean.update(duration, self._energy / duration)
-            self._errors += weight * (self._changes / duration - self._errors)
-            self._blocks += 1
+            for mean in (self._mean, self._whole):
+                mean.include(duration, self._energy / duration, self._changes / duration)
         self._duration, self._energy, self._known = 0.0, 0.0, True
         self._changes[:] = 0.0
+
+
+class RecordingStandby(StandbyTracker):
+    """Standby power of a finished recording, from the first sample of each of its stretches on.
+
+    `first` has tracked it, in a first pass over the same samples.
+    """
+
+    def __init__(self, first: StandbyTracker) -> None:
+        super().__init__(first.nominal, first.spread, first.limit, first.enabled)
+        self._of_stretches = first.finish()
+        self._at = 0
+
+    def update(
+        self,
+        time: Array,
+        steps: Array,
+        still: Mask,
+        unexplained: Array | None,
+        sensitivities: Array | None = None,
+    ) -> Standby:
+        """As `StandbyTracker.update`."""
+        begins = self._stretches(time)
+        power, std = np.empty((2, len(time)))
+        errors = np.zeros((len(time), 0 if sensitivities is None else sensitivities.shape[1]))
+        for part in slices_between(begins, len(time)):
+            self._at += part.start in begins
+            power[part], std[part] = self.power, self.std
+            errors[part] = -self._now.errors
+        return Standby(power, std, errors, None, begins)
+
+    @property
+    def _now(self) -> SettledStandby:
+        return self._of_stretches[self._at]
+
+    @property
+    def measured(self) -> float | None:
+        """Standby power measured in this stretch [W]; None for the model's."""
+        return self._now.power if self._now.anchored else None
+
+    @property
+    def still_seconds(self) -> float:
+        """Settled standstill in the mean [s]."""
+        return self._now.still_seconds
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of `power` [W]."""
+        return self._now.std
 
 
 # A model in the session of its arm, as far as that is known.

@@ -7,8 +7,8 @@ The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
 )
+from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
@@ -43,7 +44,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import BATCH, iterate_bag
-from ur_energy_model.telemetry.samples import repetition, time_blocks
+from ur_energy_model.telemetry.samples import Telemetry, repetition, time_blocks
 from ur_energy_model.typing import Array, Mask, Progress
 
 POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
@@ -174,9 +175,6 @@ def measure(
     used = FIELDS
     if len(recording.quality.payloads) <= 1:  # the actual payload may differ from the set one
         used = tuple(name for name in FIELDS if not name.startswith("payload"))
-    if anchor:  # standstill may come late in the recording
-        _, session = _compare_power(actual, recording, MEASURED_FIELDS, "current", anchor=True)
-        actual = actual.in_session(session)
     (power, from_motion), session = _compare_power(
         actual, recording, used, "current", "motion", anchor=anchor
     )
@@ -253,22 +251,20 @@ def _compare_power(
         for method in methods
     ]
     statistics = [PowerStatistics(each.channels, model.bus.residual) for each in calculators]
-    lacking: set[int] = set()
     whole = recording.kept is None
-    for part in iterate_bag(recording.path, names) if whole else recording.samples_kept:
-        known = replace(part, columns={name: part[name] for name in names if name in part})
-        for start in range(0, len(known), BATCH):
-            batch = known.cut(slice(start, start + BATCH))
-            for k, calculator in enumerate(calculators):
-                if k not in lacking:
-                    try:
-                        table = calculator(batch)
-                    except MissingFieldError:  # the recording lacks what this method needs
-                        lacking.add(k)
-                        statistics[k] = PowerStatistics(calculator.channels)
-                    else:
-                        if table is not None:
-                            statistics[k].accumulate(table)
+
+    def read() -> Iterator[Telemetry]:
+        for part in iterate_bag(recording.path, names) if whole else recording.samples_kept:
+            known = replace(part, columns={name: part[name] for name in names if name in part})
+            for start in range(0, len(known), BATCH):
+                yield known.cut(slice(start, start + BATCH))
+
+    batches = Rereading(read)
+    for calculator, each in zip(calculators, statistics, strict=True):
+        with suppress(MissingFieldError):  # the recording lacks what this method needs
+            calculator.settle(batches)
+            for table in filter(None, map(calculator, batches)):
+                each.accumulate(table)
     standby = calculators[0].standby
     if not standby.anchored:
         return statistics, model.session

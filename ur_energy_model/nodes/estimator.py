@@ -257,10 +257,12 @@ class EstimatorNode(ManagedNode):
         arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
 
     def _finish_bag(self) -> None:
-        """Publish what the last samples of a bag, which may not fill a period, have changed."""
-        arm = self._arm
-        with self._lock:
-            snapshot = None if arm is None else arm.estimator.snapshot()
+        """Correct the counters at the end of a bag, and publish them."""
+        arm, snapshot = self._arm, None
+        if arm is not None:
+            with self._lock:
+                arm.estimator.finish()
+                snapshot = arm.estimator.snapshot()
         if snapshot is not None:
             self._publish(snapshot)
             self._plans.follow(snapshot)

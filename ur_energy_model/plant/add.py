@@ -136,7 +136,7 @@ class BagWork:
     def __call__(self, bag: Path) -> BagHistory | str:
         """History of the bag; only its SHA-256 if the store has it already.
 
-        Memory is that of a day of waiting seconds and of the rows.
+        Memory is that of the rows.
 
         Raises:
             UrEnergyError: a bag that cannot be used, with place and remedy.
@@ -166,7 +166,7 @@ class BagWork:
         host_time, others, ranges = has_host_time(samples), NOTHING, NOTHING
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
-        parts, cycles = EnergyParts(channels, others), CycleRows(channels)
+        parts, cycles = EnergyParts(channels, others, settled=True), CycleRows(channels)
         health, seconds, times = HealthRows(calculator), [], []
         accounted = left_out = 0.0
         detector = CycleDetector(self.cycle_trigger, self.cycle_output)

@@ -174,15 +174,18 @@ MOST_WAITING = 90_000
 class EnergyParts:
     """Parts of one recording or stream, batch by batch; others cover the time `covered`.
 
-    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet.
+    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet; of a
+    finished recording they are final, `settled` (`EnergyCalculator.settle`).
     """
 
-    def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
+    def __init__(
+        self, channels: Channels, covered: TimeRanges = NOTHING, *, settled: bool = False
+    ) -> None:
         self.meter = EnergyMeter(len(channels))
         self.waiting = 0
         self._channels, self._covered = channels, covered
         self._parts: list[PartTable] = []
-        self._known = False
+        self._known = settled
         """Whether the standby power of the session is in use."""
         self._attributed = np.zeros(len(channels))
         """Corrections of the meter that the parts contain."""

@@ -14,6 +14,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Cycle, CycleCounter
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.session import StandbyTracker
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
@@ -206,7 +207,7 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
 
 
 # Health: friction and torque constants of the learning's minutes (learning/minute.py), and the
-# calculator's own standby power. Nothing is read twice, memory is constant.
+# standby power as tracked so far. Nothing is read twice, memory is constant.
 
 LEAST_STILL = 2.0
 """Standstill in a minute from which its standby power is stated [s]."""
@@ -222,6 +223,12 @@ class HealthRows:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         self._constant = np.array([joint.torque_constant for joint in model.joints])
         self._meter, self._windows = MinuteMeter(model), Windows()
+        self._standby = StandbyTracker(
+            model.bus.standby,
+            model.session.standby_std,
+            calculator.options.standby_limit,
+            calculator.options.track_standby,
+        )
         self._dynamics: ArmDynamics | None = None
         self._time = -np.inf
         self._shift: float | None = None
@@ -296,9 +303,14 @@ class HealthRows:
 
     def _rest(self, table: PowerTable, run: slice, time: Array, host: Array) -> None:
         """Begin and standby power of the minutes of ascending samples at shifted times."""
-        number, tracker = np.floor(time / MINUTE), self._calculator.standby
-        standby = table.power[run, self._calculator.channels.arm["standby"]]
-        still = np.where(table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run], 0.0)
+        number, tracker, power = np.floor(time / MINUTE), self._standby, table.power[run]
+        columns = self._calculator.channels
+        motors = power[:, columns.per_joint["electrical_power"]].sum(axis=1)
+        motors += power[:, columns.arm["driver"]]
+        held, steps = table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run]
+        bus = None if table.samples.bus_power is None else table.samples.bus_power[run] - motors
+        standby = tracker.update(table.samples.time[run], steps, held, bus).power
+        still = np.where(held, steps, 0.0)
         for part in equal_runs(number):
             minute = self._minute(float(number[part.start]))
             # The clocks drift apart; whole minutes all the same.

@@ -67,7 +67,7 @@ class Powers(Timeline):
 
 
 def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
-    """Powers and energies of a recording, computed like those of the live estimator.
+    """Powers and energies of a recording, computed as by `estimate_energy`.
 
     Raises:
         RecordingError: no sample can be used.
@@ -79,10 +79,9 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     electrical, mechanical = joint["electrical_power"], joint["mechanical_power"]
     shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
     meter, pieces = EnergyMeter(len(channels)), []
-    for start in range(0, len(telemetry), CHUNK):
-        table = calculator(telemetry.cut(slice(start, start + CHUNK)))
-        if table is None:
-            continue
+    chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
+    calculator.settle(chunks)
+    for table in filter(None, map(calculator, chunks)):
         table.integrate(meter)
         power, steps, end = table.power, table.steps.bridged, meter.reading.net
         errors = power[:, first : first + n * each].reshape(-1, n, each)

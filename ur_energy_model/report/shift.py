@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from ur_energy_model.energy.cycles import Cycle, Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
@@ -21,6 +23,7 @@ from ur_energy_model.report.page import Cell, Table
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
+from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Progress
 
 BIN = 1.0  # length of the intervals of mean power [s]
@@ -72,7 +75,9 @@ def read_shift(
     output: int = 0,
     progress: Progress | None = None,
 ) -> Shift:
-    """Run the live estimator over recordings, in order; arguments as of `make_report`.
+    """Run an estimator over recordings, in order; arguments as of `make_report`.
+
+    Each has the standby power of the whole of it, as in `estimate_energy`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -94,7 +99,9 @@ def read_shift(
             bins.append((before, np.nan, np.nan))
         first = last = None
         lost = 0.0
-        for batch in checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag):
+        batches = Rereading(partial(_checked, bag))
+        estimator.calculator.settle(batches)
+        for batch in batches:
             if not len(batch):
                 continue
             batch = batch.distinct()
@@ -137,6 +144,10 @@ def read_shift(
         cycles=tuple(cycles),
         channels=channels,
     )
+
+
+def _checked(bag: str | Path) -> Iterator[Telemetry]:
+    return checked_clock(iterate_bag(bag, LIVE_FIELDS, _BATCH), bag)
 
 
 def shift_charts(shift: Shift) -> list[Chart]:
