@@ -12,9 +12,12 @@ import pytest
 from test.identification import conftest
 from test.identification.conftest import filtered_motions, made_up_recording, smooth_motion
 from test.identification.exact_arm import write_bag
+from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.payload import (
     LINK_CENTER_ERROR,
+    LINK_EXCESS,
+    LINK_EXCESS_ERROR,
     LINK_MASS_ERROR,
     REPEATABLE,
     PayloadEstimate,
@@ -23,7 +26,6 @@ from ur_energy_model.identification.payload import (
     with_torque_constants,
 )
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
-from ur_energy_model.identification.torque_constants import LINK_WEIGHT_ERROR
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -142,7 +144,7 @@ STATED = np.array([0.05, 0.02, 0.02, 0.05, 0.07, 0.07])
 
 def _error_over_std(load: Payload, seed: int, drift: float, motion: Any) -> float:
     random = np.random.default_rng(seed)
-    common = 1 + LINK_WEIGHT_ERROR * random.standard_normal()
+    common = 1 + LINK_EXCESS + LINK_EXCESS_ERROR * random.standard_normal()
     real = replace(
         UR5E,
         mass=UR5E.mass * (common + LINK_MASS_ERROR * random.standard_normal(6)),
@@ -184,6 +186,37 @@ def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(tmp_path: 
     model = identify([recorded("trajectory_a", 0.0, 15.0)], robot, options).model
     for mass in (0.0, 2.0):
         found = identify_payload(model, recorded("trajectory_b", mass, 10.0), robot=robot)
-        assert found.shown_mass == pytest.approx(mass, abs=0.03 + 0.01 * mass)
+        expected = mass * (1 + LINK_EXCESS)  # the links weigh what is published
+        assert found.shown_mass == pytest.approx(expected, abs=0.03 + 0.01 * mass)
         # Published links may be 3 % off in common, which counts though these are exact.
         assert abs(found.shown_mass - mass) < 2 * found.mass_std < 0.12 + 0.07 * mass
+
+
+def test_friction_of_a_warm_arm_in_a_recording_without_temperatures() -> None:
+    law, model = LAWS["temperature_linear"], true_model()
+    warm = {"viscous_temperature": 0.0}
+    joints = (
+        replace(joint, friction=Friction(law, joint.friction.parameters | warm))
+        for joint in model.joints
+    )
+    assert set(law.parameters) == {"viscous", "coulomb", *warm}
+    telemetry = made(seconds=20.0)
+    plain = identified(model, telemetry).shown_mass
+    found = identified(replace(model, joints=tuple(joints)), telemetry)
+    assert found.shown_mass == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("moving", [0, 1, 3, 5])
+def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(moving: int) -> None:
+    """The motor inertia is another one than the model's, as far as those of currents differ."""
+    random = np.random.default_rng(moving)
+    still = tuple(j for j in range(6) if j != moving)
+    inertia = UR5E.reflected_inertia * (1 + 0.18 * random.standard_normal(6))
+    telemetry = made(seconds=20.0, still=still, reflected_inertia=inertia)
+    gains = 1 + np.where(STATED > 0.03, STATED, REPEATABLE) * random.standard_normal(6)
+    if moving == 1:
+        found = identified(true_model(gains, STATED), telemetry)
+        assert found.interval[0] < 2.5 < found.interval[1]
+    else:
+        with pytest.raises(IdentificationError):
+            identified(true_model(gains, STATED), telemetry)

@@ -29,7 +29,6 @@ from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     JOINT_SPREAD,
-    LINK_WEIGHT_ERROR,
 )
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
 from ur_energy_model.model.robots import RobotDescription
@@ -209,26 +208,35 @@ def _warnings(
 # - A drive's gain against its own links was identified in this very arm. Its error is what friction
 #   and links do not repeat. Joints that lift far more than their friction determine it well; wrists
 #   hardly lift their links, and there the stated deviation of the torque constant applies.
-# - The gain against a payload has, in addition, the error of the published links, common to all
-#   joints (cables, covers and screws belong to no published link) and for each joint.
+# - The gain against a payload has, in addition, what links weigh beyond the published ones, common
+#   to all joints (cables, covers and screws belong to no published link), and for each joint.
 
 LINK_MASS_ERROR = 0.005
 """Relative error of a link's mass beyond what its joint's gain covers, assumed."""
 LINK_CENTER_ERROR = 0.001
 """Error of a link's centre of mass [m], assumed."""
+LINK_EXCESS, LINK_EXCESS_ERROR = 0.02, 0.02
+"""Weight of links beyond the published one, relative and common to all joints, and its error:
+cables, covers and screws add weight only. Torque constants from links and from known payloads
+differed by 1 to 3 % on three arms."""
 OWN_ERROR = 0.02
-"""Relative error of the links' weight at each joint, beyond the common LINK_WEIGHT_ERROR: how much
-the joints of one arm differed."""
+"""Relative error of the links' weight at each joint, beyond the common one: how much the joints of
+one arm differed."""
 REPEATABLE = 0.003
 """Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
 is the smallest reported difference from the payload set in the controller."""
-_FRICTION_SHARE = 0.01
-"""Share of friction that a regression assigns to the links' weight: the repeatability of friction
-(payload_columns.py)."""
+_FRICTION_SHARE, _SHARED_FOR = 0.015, 60.0
+"""Share of friction that the regression of a model from so much motion [s] assigns to the links'
+weight: RMS of seven models over the shoulder lift, elbow and wrist 1 of a UR10e. Less motion has
+fewer strokes, whose deviations are independent: with 10 to 30 s, the share at wrist 1 was 0.012 to
+0.044."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
 """Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
 _LEAST = 1e-9
 _STATIC = slice(MASS, FIRST_MOMENT.stop)
+_UNKNOWN_SHARE = 0.1
+"""Deviation of the mass, relative to that of all links, from which it is not determined: 95 % are
+then about half of the payload that an arm is made for."""
 _ROUNDS = 6
 _CONVERGED = 1e-3
 """Change of mass [kg] and first moments [kg m] between rounds at which the fit has converged."""
@@ -248,7 +256,7 @@ def estimate_payload(
     *,
     known_mass: float | None = None,
     calibration: PayloadCalibration | None = None,
-    friction_change: float | None = None,
+    free_drives: bool = False,
 ) -> PayloadEstimate:
     """Payload from the filtered motion of one recording.
 
@@ -263,8 +271,8 @@ def estimate_payload(
         narrow: the recording's filter, for model and measurement alike.
         known_mass: calibrates the drives [kg]; 0 where the flange counts as empty.
         calibration: from earlier recordings; None for the model's.
-        friction_change: relative deviation of friction from the model's; None for that of the
-            temperatures.
+        free_drives: friction is as uncertain as that of an arm not yet identified; for calibrations
+            with free torque constants.
 
     Raises:
         IdentificationError: too little motion.
@@ -273,13 +281,14 @@ def estimate_payload(
     one, bare, payload = columns.one, columns.bare, np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
     calibration = model.payload_calibration if calibration is None else calibration
-    kept: list[LoadedMotion] = []
+    seconds, kept = _identified_from(model), list[LoadedMotion]()
     for _ in range(_ROUNDS):
         grams, temperature, count = BlockedGram(), np.zeros(columns.dof), 0
-        moving, duration = np.zeros(columns.dof), 0.0
+        moving, elapsed = np.zeros(columns.dof), 0.0
         for loaded in loaded_motions(columns, motions, narrow, kept):
             temperature += loaded.motion.temperature.sum(axis=0)
             count += len(loaded.motion)
+            elapsed = float(loaded.motion.time[-1]) - loaded.start
             for gram, duration in loaded.gram_matrices(payload):
                 grams.accumulate(gram, duration)
                 moving += loaded.period * gram[:, one, one]
@@ -290,22 +299,22 @@ def estimate_payload(
                 "that long; record a motion of all joints (ur_energy excite)"
             )
         change = columns.friction_change(temperature / count)
-        if friction_change is not None:
-            change = np.full(columns.dof, friction_change)
+        error_std = columns.error_std(np.ones(columns.dof) if free_drives else change, elapsed)
         total = grams.blocks.sum(axis=0)
-        if calibration is not None:  # the gains of a calibrated arm change slightly
-            covariance = calibration.covariance.copy()
-            gains = CalibrationLayout(columns.dof).link_gain
-            covariance[gains, gains] += np.diag((REPEATABLE * calibration.link_gain) ** 2)
-            prior = replace(calibration, covariance=covariance)
-        else:
-            weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
-            friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+        weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
+        share = _FRICTION_SHARE * np.sqrt(_SHARED_FOR / seconds)
+        friction = np.minimum(share * columns.typical_friction / np.maximum(weight, _LEAST), 1.0)
+        if calibration is None:
             stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
             gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
             one_each, empty = np.ones(columns.dof), known_mass == 0.0
             prior = _prior(columns, one_each, np.diag(gain**2), empty=empty)
-        error_std = columns.error_std(change, duration)
+        else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
+            covariance = calibration.covariance.copy()
+            gains = CalibrationLayout(columns.dof).link_gain
+            own = np.hypot(REPEATABLE, friction if free_drives else 0.0)
+            covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
+            prior = replace(calibration, covariance=covariance)
         values, covariance, posterior, rms = solve_payload(
             columns, grams.blocks, joints, prior, error_std, known_mass
         )
@@ -314,6 +323,11 @@ def estimate_payload(
         if moved < _CONVERGED:
             break
     mass, mass_std = float(payload[MASS]), float(np.sqrt(covariance[MASS, MASS]))
+    if not mass_std < _UNKNOWN_SHARE * columns.masses.sum():
+        raise IdentificationError(
+            f"payload not determined (± {CONFIDENCE * mass_std:.1f} kg), because it hardly loads "
+            "the joints that move; record a motion of all joints (ur_energy excite)"
+        )
     center, center_std, inertia = np.zeros(3), np.full(3, np.nan), np.zeros((3, 3))
     if mass > max(_LEAST_MASS, _SIGNIFICANT * mass_std):
         center = payload[FIRST_MOMENT] / mass
@@ -348,9 +362,17 @@ def _prior(
     if empty:
         links[-1] = _EMPTY_FLANGE
     own = np.diag(np.maximum(links.ravel(), _LEAST) ** 2)
-    payload = LINK_WEIGHT_ERROR**2 + OWN_ERROR**2 * np.eye(len(gain))
+    payload = LINK_EXCESS_ERROR**2 + OWN_ERROR**2 * np.eye(len(gain))
     whole = block_diag(own, covariance, payload)
-    return PayloadCalibration(np.zeros_like(links), gain, np.ones(len(gain)), whole)
+    lighter = np.full(len(gain), 1.0 / (1.0 + LINK_EXCESS))
+    return PayloadCalibration(np.zeros_like(links), gain, lighter, whole)
+
+
+def _identified_from(model: EnergyModel) -> float:
+    """Time of the model's recordings [s], at most what suffices, which is the default."""
+    bags = model.provenance.get("bags") or ()
+    seconds = sum(float(bag.get("duration") or 0.0) for bag in bags)
+    return float(np.clip(seconds or _SHARED_FOR, 1.0, _SHARED_FOR))
 
 
 # Check of the payload set in the controller while the arm was identified.
@@ -420,13 +442,14 @@ def check_payload(
         return ()
     columns = PayloadColumns(model, robot, model.setup.gravity)
     gain = columns.torque_constant / usual
-    alike = ARM_SPREAD**2 * (usual[:, None] == usual) + JOINT_SPREAD**2 * np.eye(len(usual))
+    each = JOINT_SPREAD**2 + OWN_ERROR**2
+    alike = ARM_SPREAD**2 * (usual[:, None] == usual) + each * np.eye(len(usual))
     prior = _prior(columns, gain, np.outer(gain, gain) * alike)
     setup, _ = own.setup_and_delay(motions[0].payload[0])
     narrow = ParallelFilter(recording.cutoff)
     try:
         found = estimate_payload(
-            model, robot, setup.gravity, motions, narrow, calibration=prior, friction_change=1.0
+            model, robot, setup.gravity, motions, narrow, calibration=prior, free_drives=True
         )
     except IdentificationError:
         return ()
