@@ -196,7 +196,7 @@ def test_friction_of_a_warm_arm_in_a_recording_without_temperatures() -> None:
     law, model = LAWS["temperature_linear"], true_model()
     warm = {"viscous_temperature": 0.0}
     joints = (
-        replace(joint, friction=Friction(law, joint.friction.parameters | warm))
+        replace(joint, friction=Friction(law, {**joint.friction.parameters, **warm}))
         for joint in model.joints
     )
     assert set(law.parameters) == {"viscous", "coulomb", *warm}
