@@ -27,7 +27,7 @@ from ur_energy_model.telemetry.samples import (
     slices_between,
     time_blocks,
 )
-from ur_energy_model.typing import Array, Mask
+from ur_energy_model.typing import Array, Indices, Mask
 
 # Friction scales: the part of measured currents that friction explains.
 
@@ -114,9 +114,8 @@ class FrictionAnchor:
         Times [samples], s; all others [samples, n] in rad, rad/s, rad/s^2, A and degC, NaN where a
         temperature is unknown. The dynamics are of the arm in its current setup.
         """
-        if len(time) > 1:
-            load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
-            self._use(time, qd, *self.split(qd, load, current, temperature))
+        load = dynamics.inverse_dynamics(q, qd, qdd) + self.split.inertia * qdd
+        self._use(time, qd, *self.split(qd, load, current, temperature))
 
     def track(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Array]:
         """Use consecutive samples, split by `split`; what was known of friction before each.
@@ -124,15 +123,11 @@ class FrictionAnchor:
         Returns the currents of friction [samples, n], A, by scale and tilt from the samples before
         the block of theirs, and their variance [samples, n], A^2.
         """
-        current, variance = np.empty((2, *qd.shape))
-        for block in time_blocks(time, ANCHOR_BLOCK):
-            known, own = self.session(), friction[block]
-            tilt = np.zeros(own.shape[1]) if known.friction_tilt is None else known.friction_tilt
-            current[block] = (own * np.stack([known.friction_scale, tilt], axis=1)).sum(axis=2)
-            variance[block] = np.square(own[..., None, :] @ known.friction_root).sum(axis=(2, 3))
-            if len(own) > 1:
-                self._use(time[block], qd[block], own, left[block])
-        return current, variance
+        known, blocks = self._use(time, qd, friction, left)
+        lengths = np.diff(blocks, append=len(time))
+        mean, own = (np.repeat(x, lengths, axis=0) for x in self._posterior(known, self.prior))
+        variance = np.einsum("snk,snkl,snl->sn", friction, own, friction)
+        return (friction * mean).sum(axis=2), variance
 
     def session(self, prior: Session | None = None, time: float | None = None) -> Session:
         """The session by the samples so far, friction the mean of a normal posterior.
@@ -146,28 +141,11 @@ class FrictionAnchor:
         if not self.moving_seconds.any():
             return prior
         sums = self._sums * self._kept(self._time if time is None else time)
-        squares, products, seconds = sums[:, :2, :2], sums[:, :2, 2], sums[:, 3, 3]
-        narrower = prior.friction_std < self.prior.friction_std
-        measured = narrower if prior.moving_seconds > 0 else np.zeros_like(narrower)
-        spread = np.maximum(np.where(measured, 0.0, prior.friction_std), 1e-9)
-        information = np.zeros_like(squares)
-        information[:, 0, 0], information[:, 1, 1] = 1.0 / spread**2, 1.0 / TILT_SPREAD**2
-        known = information[:, :, 0] * prior.friction_scale[:, None]
-        noise = np.maximum(self._residual**2, 1e-6 * squares[:, 0, 0] / np.maximum(seconds, 1e-9))
-        for _ in range(2):  # the error of the model's currents is at least what is left in the end
-            weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
-            covariance = np.linalg.inv(information + weight[:, None, None] * squares)
-            right = known + weight[:, None] * products
-            mean = (covariance @ right[..., None])[..., 0]
-            error = sums[:, 2, 2] - 2 * (mean * products).sum(axis=1)
-            error += np.einsum("ni,nij,nj->n", mean, squares, mean)
-            noise = np.maximum(noise, error / np.maximum(seconds, 1e-9))
-        own, tilt = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
-        std = np.where(measured, np.inf, np.hypot(own, WITHIN_SESSION))
-        std = np.minimum(std, prior.friction_std)
+        mean, covariance = self._posterior(sums, prior)
+        std, tilt = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
         return replace(
             prior,
-            friction_scale=np.where(measured, prior.friction_scale, mean[:, 0]),
+            friction_scale=mean[:, 0],
             friction_std=std,
             moving_seconds=max(prior.moving_seconds, float(self.moving_seconds.max())),
             friction_tilt=mean[:, 1],
@@ -175,14 +153,44 @@ class FrictionAnchor:
             tilt_correlation=covariance[:, 0, 1] / (std * tilt),
         )
 
-    def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> None:
-        steps = np.clip(np.diff(time, append=2 * time[-1] - time[-2]), 0.0, CORRELATION_TIME)
+    def _posterior(self, sums: Array, prior: Session) -> tuple[Array, Array]:
+        """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`."""
+        squares, products = sums[..., :2, :2], sums[..., :2, 2]
+        seconds = np.maximum(sums[..., 3, 3], 1e-9)
+        narrower = prior.friction_std < self.prior.friction_std
+        measured = narrower if prior.moving_seconds > 0 else np.zeros_like(narrower)
+        spread = np.maximum(np.where(measured, 0.0, prior.friction_std), 1e-9)
+        information = np.zeros((len(spread), 2, 2))
+        information[:, 0, 0], information[:, 1, 1] = 1.0 / spread**2, 1.0 / TILT_SPREAD**2
+        known = information[:, :, 0] * prior.friction_scale[:, None]
+        noise = np.maximum(self._residual**2, 1e-6 * squares[..., 0, 0] / seconds)
+        for _ in range(2):  # the error of the model's currents is at least what is left in the end
+            weight = 1.0 / np.maximum(noise * CORRELATION_TIME, 1e-18)
+            covariance = np.linalg.inv(information + weight[..., None, None] * squares)
+            right = known + weight[..., None] * products
+            mean = (covariance @ right[..., None])[..., 0]
+            error = sums[..., 2, 2] - 2 * (mean * products).sum(axis=-1)
+            error += np.einsum("...i,...ij,...j", mean, squares, mean)
+            noise = np.maximum(noise, error / seconds)
+        variance = np.where(measured, np.inf, covariance[..., 0, 0] + WITHIN_SESSION**2)
+        covariance[..., 0, 0] = np.minimum(variance, prior.friction_std**2)
+        mean[..., 0] = np.where(measured, prior.friction_scale, mean[..., 0])
+        return mean, covariance
+
+    def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Indices]:
+        """Use samples; returns the sums before each block [blocks, n, 4, 4], and its begin."""
+        steps = np.clip(np.diff(time, prepend=time[0]), 0.0, CORRELATION_TIME)
         weight = np.where(np.abs(qd) >= ANCHOR_SPEED, steps[:, None], 0.0)
-        keep, self._time = self._kept(float(time[-1])), float(time[-1])
         rows = np.concatenate([friction, left[..., None], np.ones((*qd.shape, 1))], axis=2)
-        by_joint = (rows * weight[..., None]).transpose(1, 2, 0)
-        self._sums = keep * self._sums + by_joint @ rows.swapaxes(0, 1)
-        self.moving_seconds += weight.sum(axis=0)
+        products = (weight[..., None] * rows)[..., None] * rows[:, :, None]
+        begins = np.array([block.start for block in time_blocks(time, ANCHOR_BLOCK)])
+        grams = np.add.reduceat(products, begins, axis=0)
+        before = np.empty_like(grams)
+        for k, end in enumerate(np.append(begins[1:], len(time)) - 1):
+            before[k], now = self._sums, float(time[end])
+            self._sums, self._time = self._kept(now) * self._sums + grams[k], now
+        self.moving_seconds = self.moving_seconds + grams[..., 3, 3].sum(axis=0)
+        return before, begins
 
     def _kept(self, time: float) -> float:
         """Share of the samples so far that counts at a later time [s]."""
