@@ -149,11 +149,11 @@ def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyP
     check_files(outcome, session.folder, {"model.yaml"}, bags)
     assert figures(outcome, "parameters: base") == 52
     assert figures(outcome, "parameters: not") == 9
-    assert figures(outcome, "condition number, designed") < 60
+    assert figures(outcome, "condition number, designed") < 150  # in the order of the paper
     cold, warm = (figures(outcome, f"joint temperatures, {state}") for state in ("cold", "warm"))
     assert np.all(warm > cold + 0.2)
     assert np.median(figures(outcome, "change of viscous")) < 0
-    assert np.abs(figures(outcome, "change of 35 inertial")) < 0.1
+    assert np.abs(figures(outcome, "change of 36 inertial")) < 0.1
     assert {place for _, place in session.pictures} == {"Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"}
 
 

@@ -36,9 +36,9 @@ ROBOT = load_robot("ur5e")
 PARAMETERS = draw_parameters(ROBOT, 4)
 HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
 MOTION = named_motion("trajectory_a", ROBOT)
-NONE = ServoGains(np.zeros(6), np.zeros(6))
+NONE = ServoGains(np.zeros(6), np.zeros(6), False)
 PACE = 2 * np.pi * 12.0
-SERVO = ServoGains(PACE**2 * PARAMETERS.rotor_inertia, 1.6 * PACE * PARAMETERS.rotor_inertia)
+SERVO = ServoGains(PACE**2 * PARAMETERS.rotor_inertia, 1.6 * PACE * PARAMETERS.rotor_inertia, False)
 
 
 def run_trajectory(seconds, *, step=1.0, temperature=PARAMETERS.calibration_temperature):
@@ -73,7 +73,7 @@ def test_motor_work_is_stored_or_dissipated_whatever_the_step_is():
 
 
 def test_without_friction_energy_is_conserved():
-    parameters = replace(PARAMETERS.without_friction(), damping=np.zeros(6))
+    parameters = replace(PARAMETERS.with_friction_scaled(np.zeros(6)), damping=np.zeros(6))
     plant = Plant(ROBOT, parameters, Setup(), HOME)
     reference = np.stack([plant.state[ROTOR], np.zeros(6)])
     plant.stopped, resting = True, plant.stored_energy()  # links swing on their gears alone
@@ -107,14 +107,17 @@ def test_the_published_transfer_function_comes_out_of_its_constants() -> None:
     assert abs(denominator[4]) < 1.0  # zero but for rounding, beside 1e9
 
 
-def test_pd_gains_of_rigid_and_of_damped_drives() -> None:
+def test_pd_gains_are_stable_with_the_phase_margin_at_the_crossover() -> None:
     crossover, margin = 20.0, np.radians(60.0)
-    kp, kd = pd_gains(LinearDrive(1.5, 0.0, 0.5, 0.0, 1e9), crossover, margin)  # closed form
-    assert kp == pytest.approx(2.0 * crossover**2 * np.cos(margin), rel=1e-3)
-    assert kd == pytest.approx(2.0 * crossover * np.sin(margin), rel=1e-3)
+    drive = replace(SLIDES, link_inertia=1.1)
+    kp, kd = pd_gains(drive, crossover, margin)
+    w = np.geomspace(0.1 * crossover, crossover, 2001).astype(float)
+    closing = (kp + 1j * kd * w) * drive.response(w, drive.to_link)
+    (at,) = np.flatnonzero(np.diff(np.abs(closing) > 1.0))  # the first crossing, or the wished one
+    assert np.pi + np.angle(closing[at]) == pytest.approx(margin, abs=0.01)
     robot = load_robot("ur20")
     parameters = draw_parameters(robot)
     gains, drives = tuned_pd(robot, parameters), linear_drives(robot, parameters)
     for drive, kp, kd in zip(drives, gains.stiffness, gains.damping, strict=True):
-        closed = np.polyadd(drive.denominator, np.polymul([kd, kp], drive.to_rotor))
+        closed = np.polyadd(drive.denominator, np.polymul([kd, kp], drive.to_link))
         assert np.roots(closed).real.max() < 0.0, "the closed loop is stable"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.experiment.design_problem import DesignRequest
+from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.limits import PeriodicMotion, sample_period
 from ur_energy_model.identification.base_parameter_fit import (
     BagBaseParameters,
@@ -70,10 +70,8 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     session.warnings += base.warnings
     regrouping, theirs = base.parameters.regrouping, base.published_error
     alone, combined, lost = counts(regrouping)
-    search, condition = (
-        "gradients from random starts, limits of the robot file",
-        design.condition_number,
-    )
+    search = "gradients from random starts, limits of the robot file"
+    condition = DesignProblem(paper_request(robot)).condition_number(design.trajectory)
     if session.paper_settings:
         search = "genetic algorithm, limits and centre of the paper"
     differs = ("data",) if session.paper_settings and not session.quick else ("data", "method")

@@ -27,11 +27,13 @@ from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.plant import gear_twist
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
-from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.trajectory.named_motions import Planner, pick_and_place
 from ur_energy_model.typing import Array, Mask
 
 DRIVE_SET: DriveSet = "s3"
 """Drives of the slides, see `drive_sets`."""
+WRISTS, REST = 0.4, 2.0
+"""Angle by which the wrists turn between the points, so that every joint moves [rad]; pause [s]."""
 _PROBE = 1e-6
 """Step of the numerical gradient of the potential energy [rad]."""
 
@@ -47,7 +49,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         gravity_row(paper, robot),
     ]
     draw_drives(session, paper)
-    motion = RepeatedMotion(robot.name, named_motion("pick_and_place", robot))
+    motion = RepeatedMotion(robot.name, pick_and_place(Planner(robot), WRISTS, REST))
     if session.another is None:
         session.warnings.append(
             "the robot's own controller followed the motion, not PD with gravity compensation"
@@ -56,8 +58,8 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     else:
         runs = {}
         options = replace(session.another.options, controller="pd", drive_set=DRIVE_SET)
-        for name, frictionless in (("with friction", False), ("without friction", True)):
-            arm = session.another.make(replace(options, frictionless=frictionless))
+        for name, viscous in (("with friction", False), ("without static friction", True)):
+            arm = session.another.make(replace(options, viscous_only=viscous))
             bag = replace(session, run=arm).record(name.replace(" ", "_"), motion)
             runs[name] = Tracking.of(bag)
     for name, tracking in runs.items():
@@ -65,7 +67,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
             1e3 * np.abs(tracking.error[k]).max(axis=0) for k in (..., tracking.resting)
         )
         judged = "agrees: none is left"
-        if left.max() > 1e3 * _RESOLVED:
+        if (left > _DECAYED * largest).any():
             judged = (
                 f"differs: up to {left.max():.1f} mrad are left; stiction holds the joints there"
             )
@@ -208,8 +210,8 @@ def _stiffness_chart(paper: Paper) -> LineChart:
 
 
 _FIELDS = ("target_q", "target_qd", "actual_q")
-_RESOLVED = 0.1e-3
-"""Error at rest up to which it counts as zero: four encoder counts [rad]."""
+_DECAYED = 0.01
+"""Error at rest over the largest one in motion up to which none is left."""
 
 
 class Tracking(NamedTuple):

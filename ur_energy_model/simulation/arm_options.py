@@ -35,7 +35,7 @@ class ArmOptions:
     controller: ControllerKind = "feedforward"  # "pd" is with gravity compensation
     controller_version: tuple[int, ...] = (5, 11, 0)  # reported; it decides which fields exist
     warmth: float | None = None  # of the joints at the start; None for the session's
-    frictionless: bool = False  # in motors and gears, to see what friction does
+    viscous_only: bool = False  # no other friction, to see what static friction does
     drive_set: DriveSet = "typical"
 
 
@@ -50,7 +50,7 @@ def actual_parameters(
     """True constants of arm number `seed` of this type, with its drive set, in a session."""
     drawn = with_drive_set(draw_parameters(robot, seed), robot, options.drive_set)
     parameters = session.applied_to(drawn)
-    return parameters.without_friction() if options.frictionless else parameters
+    return parameters.with_viscous_friction_only() if options.viscous_only else parameters
 
 
 def with_drive_set(

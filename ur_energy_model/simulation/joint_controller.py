@@ -18,7 +18,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.simulation.parameters import ArmParameters, constants
-from ur_energy_model.simulation.plant import ServoGains, gear_twist, solid_links
+from ur_energy_model.simulation.plant import ServoGains, solid_links
 from ur_energy_model.typing import Array
 
 
@@ -61,12 +61,6 @@ class LinearDrive:
         """Numerator from torque to link angle [1], over `denominator`."""
         return np.array([self.stiffness / (self.rotor_inertia * self.link_inertia)])
 
-    @property
-    def to_rotor(self) -> Array:
-        """Numerator from torque to rotor angle [3], over `denominator`."""
-        link = np.array([self.link_inertia, self.link_damping, self.stiffness])
-        return link / (self.rotor_inertia * self.link_inertia)
-
     def response(self, frequency: Array, numerator: Array) -> Array:
         """Complex frequency response at angular frequencies [m], rad/s."""
         s = 1j * np.asarray(frequency, dtype=float)
@@ -77,18 +71,28 @@ class LinearDrive:
         return float(self.to_link[0] * gear_ratio), self.denominator
 
 
+_SLOWER = 0.9
+"""Factor on the crossover frequency of a loop that is not stable."""
+
+
 def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple[float, float]:
-    """Proportional and derivative gain [N m/rad, N m s/rad] of a position loop around the rotor.
+    """Proportional and derivative gain [N m/rad, N m s/rad] of a position loop around the link.
 
     The open loop has magnitude one and the phase margin [rad] at the crossover frequency w [rad/s]:
     (kp + i w kd) G(i w) = exp(i (phase_margin - pi)). The derivative gain is not negative: where
-    viscous friction gives a larger margin, that one holds.
+    viscous friction gives a larger margin, that one holds. Where the resonance of the gear makes
+    the closed loop unstable, w is reduced until it is stable.
     """
-    plant = drive.response(np.array([crossover]), drive.to_rotor)[0]
-    gain = np.exp(1j * (phase_margin - np.pi)) / plant
-    if gain.imag < 0.0:  # friction alone gives a larger margin
-        return float(1.0 / np.abs(plant)), 0.0
-    return float(gain.real), float(gain.imag / crossover)
+    while True:
+        plant = drive.response(np.array([crossover]), drive.to_link)[0]
+        gain = np.exp(1j * (phase_margin - np.pi)) / plant
+        damping = gain.imag / crossover
+        if damping < 0.0:  # friction alone gives a larger margin
+            gain, damping = 1.0 / np.abs(plant), 0.0
+        control = np.array([damping, gain.real]) * drive.to_link[0]
+        if np.roots(np.polyadd(drive.denominator, control)).real.max() < 0.0:
+            return float(gain.real), float(damping)
+        crossover *= _SLOWER
 
 
 ControllerKind = Literal["feedforward", "pd"]
@@ -140,7 +144,9 @@ class JointController:
         else:  # beside the feed-forward
             omega = 2 * np.pi * float(servo["bandwidth"])
             inertia = (1.0 + _LINK_SHARE) * parameters.reflected_inertia
-            self.gains = ServoGains(omega**2 * inertia, 2 * servo["damping"] * omega * inertia)
+            self.gains = ServoGains(
+                omega**2 * inertia, 2 * servo["damping"] * omega * inertia, False
+            )
         self._integral = 0.0 if pd else float(servo["integral"])
         self._deadband = float(servo["deadband"])
         self.trim = np.zeros(robot.dof)
@@ -157,8 +163,6 @@ class JointController:
         if self.kind == "pd":
             gravity = pin.computeGeneralizedGravity(model, data, q)
             current = gravity / p.current_to_torque
-            # The joint, not the rotor, shall be at rest at its target.
-            self.trim = gear_twist(gravity, p.stiffness, p.knees)
         else:
             direction = np.clip(qd / _SLOW, -1.0, 1.0)
             friction = p.controller_coulomb * direction + p.controller_viscous * qd
@@ -173,7 +177,7 @@ class JointController:
 
 
 def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[LinearDrive, ...]:
-    """Linear model of every drive of an arm, with viscous but without static friction.
+    """Linear model of every drive of an arm, with viscous friction of rotor and flex spline only.
 
     The link inertia is the mean diagonal of the mass matrix over random positions, a constant as
     in Battistini et al.
@@ -184,9 +188,9 @@ def linear_drives(robot: RobotDescription, parameters: ArmParameters) -> tuple[L
     links = np.mean([np.diag(pin.crba(model, data, q)) for q in positions], axis=0)
     columns = [
         parameters.reflected_inertia,
-        parameters.controller_viscous,
+        parameters.friction.viscous.mean(axis=0),
         links,
-        np.zeros(robot.dof),
+        parameters.flex_spline_viscous,
         parameters.stiffness[:, 0],
     ]
     return tuple(LinearDrive(*map(float, row)) for row in np.transpose(columns))
@@ -199,4 +203,4 @@ def tuned_pd(robot: RobotDescription, parameters: ArmParameters) -> ServoGains:
     margin = np.radians(float(servo["pd_phase_margin"]))
     gains = [pd_gains(drive, crossover, margin) for drive in linear_drives(robot, parameters)]
     stiffness, damping = np.array(gains).T
-    return ServoGains(stiffness, damping)
+    return ServoGains(stiffness, damping, of_link=True)

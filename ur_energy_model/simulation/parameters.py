@@ -139,11 +139,17 @@ class ArmParameters:
         )
         return np.asarray(now / then)
 
-    def without_friction(self) -> ArmParameters:
-        """The same arm without friction of motors, gears and flex splines."""
-        none = np.zeros_like(self.load_direct)
-        arm = self.with_friction_scaled(none)
-        return replace(arm, controller_coulomb=none, controller_viscous=none)
+    def with_viscous_friction_only(self) -> ArmParameters:
+        """The same arm without friction that does not grow in proportion to the speed."""
+        none, curve = np.zeros_like(self.load_direct), self.friction
+        return replace(
+            self,
+            friction=replace(curve, coulomb=0.0 * curve.coulomb, rise=0.0 * curve.rise),
+            flex_spline_coulomb=none,
+            load_direct=none,
+            load_reverse=none,
+            controller_coulomb=none,
+        )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
         """The arm with all friction of each joint multiplied by a factor [n]."""

@@ -125,6 +125,7 @@ class ServoGains(NamedTuple):
 
     stiffness: Array
     damping: Array
+    of_link: bool  # whether it controls the joint, behind the gear, or the rotor
 
 
 class DriveConstants(NamedTuple):
@@ -196,7 +197,7 @@ def advance_drives(
         first: reference at the beginning [2, n]: rotor position, rad, and speed, rad/s.
         last: at the end; linear in between.
         feed_forward: [n], N m.
-        gains: of the position loop.
+        gains: of the position loop; the reference is that of rotor or link.
         drives: constants of the drives.
         stopped: brakes are closed: rotors stand still and currents decay.
     """
@@ -211,8 +212,10 @@ def advance_drives(
             # Drive: servo and current loop.
             target = 0.0
             if not stopped:
-                error = first[0, j] + share * (last[0, j] - first[0, j]) - rotor
-                slip = first[1, j] + share * (last[1, j] - first[1, j]) - speed
+                error = first[0, j] + share * (last[0, j] - first[0, j])
+                slip = first[1, j] + share * (last[1, j] - first[1, j])
+                error -= q if gains.of_link else rotor
+                slip -= qd if gains.of_link else speed
                 torque = feed_forward[j] + gains.stiffness[j] * error
                 target = (torque + gains.damping[j] * slip) / to_torque
                 target = min(max(target, -drives.max_current[j]), drives.max_current[j])

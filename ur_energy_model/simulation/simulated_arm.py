@@ -83,7 +83,8 @@ class SimulatedArm:
         self._sensors = Sensors(p, np.random.default_rng(stream))
         self._plant.set_temperature(self._balance.temperature)
         load = self._plant.dynamics.gravity_torque(q[None])[0]
-        self._controller.trim = gear_twist(load, p.stiffness, p.knees)
+        if not self._controller.gains.of_link:  # rotors are ahead of the joints by the twist
+            self._controller.trim = gear_twist(load, p.stiffness, p.knees)
         self._set_targets(q, np.zeros(robot.dof), np.zeros(robot.dof))
         self.outputs = RtdeOutputs()
         self.outputs.lazy = self._sensors.tool_fields(self.outputs, ArmDynamics(robot, setup))

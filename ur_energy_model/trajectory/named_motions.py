@@ -246,8 +246,11 @@ def _sinusoids(planner: Planner) -> Motion:
         amplitude = 0.85 * amplitude
 
 
-def _pick_and_place(planner: Planner) -> Motion:
-    """Three points (home, pick, place) joined by cycloids (Battistini et al.)."""
+def pick_and_place(planner: Planner, wrist: float = 0.0, rest: float = 0.5) -> Motion:
+    """Three points (home, pick, place) joined by cycloids (Battistini et al.).
+
+    `wrist`: angle by which the joints behind the third turn, too [rad]; `rest`: at a point [s].
+    """
     home = home_position(planner.robot)
     pick, place = home.copy(), home.copy()
     pick[0] += 0.5
@@ -255,6 +258,7 @@ def _pick_and_place(planner: Planner) -> Motion:
     for point in (pick, place):
         point[1] -= 0.35
         point[2] += 0.3
+        point[3:] += wrist
     segments = []
     for start, end in ((home, pick), (pick, home), (home, place), (place, home)):
         guide = planner.move(start, end)
@@ -262,7 +266,7 @@ def _pick_and_place(planner: Planner) -> Motion:
         step = np.abs(end - start).max()
         mean = float(planner.limits.acceleration.min())
         duration = max(2.0 * guide.duration, float(np.sqrt(2 * np.pi * step / mean)))
-        segments.append(Segment(start, end, Cycloid(1.0, duration), rest=0.5))
+        segments.append(Segment(start, end, Cycloid(1.0, duration), rest))
     return Chain(segments)
 
 
@@ -287,7 +291,7 @@ MOTIONS: dict[str, Callable[[Planner], Motion]] = {
     "trajectory_b": lambda planner: planner.chain_through(planner.random_points(_SEED_B)),
     "hold": lambda planner: Hold(home_position(planner.robot)),
     "sinusoids": _sinusoids,
-    "pick_and_place": _pick_and_place,
+    "pick_and_place": pick_and_place,
     "warm_up": _warm_up,
 }
 """Motions by name."""
