@@ -141,7 +141,7 @@ def test_a_recording_of_another_day_anchors_its_session(
     found = [evaluate(model, bags[2], anchor=anchor).as_json() for anchor in (True, False)]
     session = found[0]["session"]
     assert [each["session"]["anchored"] for each in found] == [True, False]
-    assert session["moving_seconds"] == pytest.approx(3.0, abs=0.1)
+    assert session["moving_seconds"] > 10.0
     assert np.median(session["friction_scale"]) == pytest.approx(1.13, abs=0.03)
     within = [entry["coverage"] for each in found for entry in each["current_interval_all"]]
     assert np.mean(within) > 0.9

@@ -18,11 +18,11 @@ from ur_energy_model.identification.filtered_motion import (
     usable_runs,
     usable_samples,
 )
-from ur_energy_model.identification.friction_fit import DirectionMemory
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.typing import Array, Mask
@@ -66,14 +66,14 @@ def compare(
     nominal = np.array([joint.reflected_inertia for joint in model.joints])
     scale = np.array([joint.torque_constant * joint.gear_ratio for joint in model.joints])
     narrow, n = ParallelFilter(recording.cutoff), model.dof
-    memory = DirectionMemory(np.array([joint.friction.presliding for joint in model.joints]))
+    direction_of = FrictionDirection(model.presliding)
     # A long stretch comes in parts. The filter runs over the end of the part before, too, so that
     # nothing is left out between them: `held` is what it needs of that, and from `begin` on new.
     held: FilteredMotion | None = None
     values, with_moment, begin = np.zeros((0, 0)), False, 0
     for part, link in setups.link_torques(recording):
         load = link + inertia * part.qdd
-        warmth, direction = part.known_temperature, memory(part)
+        warmth, direction = part.known_temperature, direction_of(part.q, part.qd, part.time)
         predicted, std = model.currents_from_link_torque(
             link, part.qd, part.qdd, temperature=warmth, direction=direction
         )

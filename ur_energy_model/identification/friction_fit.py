@@ -52,11 +52,10 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import (
-    SMOOTHING,
     STILL_SPEED,
     Friction,
+    FrictionDirection,
     OperatingPoint,
-    presliding,
 )
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import time_blocks
@@ -490,31 +489,6 @@ _NO_MEMORY = 8.0  # prior cost of friction without memory, in squared standard d
 _SHORTEST = 1.0
 
 
-class DirectionMemory:
-    """Direction of Coulomb friction with presliding over consecutive motions of one recording.
-
-    `travel`: [..., n], rad.
-    """
-
-    def __init__(self, travel: Array) -> None:
-        self.travel = travel
-        self._state: Array | None = None
-        self._time = -np.inf
-
-    def __call__(self, motion: FilteredMotion) -> Array:
-        """Direction [samples, ..., n]; NaN where the travel is zero."""
-        width = motion.q.shape[1]
-        period = motion.period if len(motion) > 1 else 0.0
-        if self._state is None or motion.time[0] - self._time > 1.5 * period:
-            self._state = np.broadcast_to(np.tanh(motion.qd[0] / SMOOTHING), self.travel.shape)
-        shape = (len(motion), *(1,) * (self.travel.ndim - 1), width)
-        out, self._state = presliding(
-            motion.q.reshape(shape), motion.qd.reshape(shape), self.travel, self._state
-        )
-        self._time = float(motion.time[-1])
-        return out
-
-
 class PreslidingFit:
     """Accumulates current errors for every travel, and chooses per joint.
 
@@ -530,7 +504,7 @@ class PreslidingFit:
 
     def start_recording(self) -> None:
         """Start another recording: discard the previous motion."""
-        self._memory = DirectionMemory(
+        self._direction = FrictionDirection(
             np.repeat(np.array(TRAVELS)[:, None], self.model.dof, axis=1)
         )
 
@@ -538,9 +512,10 @@ class PreslidingFit:
         self, motion: FilteredMotion, link_torque: Array, narrow: ParallelFilter
     ) -> None:
         """Add a motion [samples, n] with its links' torque [samples, n], joint side, N m."""
-        directions, inside = self._memory(motion), narrow.inside(motion)
+        directions = self._direction(motion.q, motion.qd, motion.time)
+        inside = narrow.inside(motion)
         time = motion.time[inside]
-        if len(time) < 2:
+        if len(time) < 2 or directions is None:  # some travel is tried
             return
         still = narrow(motion, (np.abs(motion.qd) < STILL_SPEED).astype(float))[inside] > 0.9
         if still.any():

@@ -501,23 +501,30 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
 class FrictionDirection:
     """Direction of Coulomb friction with presliding memory, batch by batch.
 
-    The travel constants of the joints [n], rad, are 0 for joints without presliding.
+    The travel constants of n joints, or several for each [..., n], rad, are 0 without presliding.
     """
 
     def __init__(self, travel: Array) -> None:
         self._travel = travel
         self._last_q: Array | None = None
-        self._memory = np.empty(0)
+        self._memory, self._time = np.empty(0), np.nan
 
-    def __call__(self, q: Array, qd: Array) -> Array | None:
-        """Direction for samples [samples, n], rad, rad/s, that follow those of the last call.
+    def __call__(self, q: Array, qd: Array, time: Array | None = None) -> Array | None:
+        """Direction [samples, ..., n] for samples that follow those of the last call.
 
-        None without presliding.
+        Positions and speeds [samples, n], rad, rad/s. With even times [samples], s, the memory
+        begins anew after a gap. None without presliding.
         """
         if not self._travel.any():
             return None
+        shape = (len(q), *(1,) * (self._travel.ndim - 1), q.shape[1])
+        q, qd = q.reshape(shape), qd.reshape(shape)
+        if time is not None:
+            gap = time[0] - self._time > 1.5 * np.ptp(time[:2])
+            self._last_q, self._time = None if gap else self._last_q, time[-1]
         if self._last_q is None:
-            self._last_q, self._memory = q[0], np.tanh(qd[0] / SMOOTHING)
+            start = np.tanh(qd[0] / SMOOTHING)
+            self._last_q, self._memory = q[0], np.broadcast_to(start, self._travel.shape)
         path, speed = np.concatenate([self._last_q[None], q]), np.concatenate([qd[:1], qd])
         direction, self._memory = presliding(path, speed, self._travel, self._memory)
         self._last_q = q[-1]
