@@ -25,13 +25,18 @@ from ur_energy_model.identification.payload import (
     identify_payload,
     with_torque_constants,
 )
-from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.pipeline import (
+    IdentificationOptions,
+    identify,
+    payload_doubts,
+)
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.report.verdict import judge
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -188,7 +193,6 @@ def test_a_simulated_arm_with_compliant_gears_and_friction_of_its_own(tmp_path: 
         found = identify_payload(model, recorded("trajectory_b", mass, 10.0), robot=robot)
         expected = mass * (1 + LINK_EXCESS)  # the links weigh what is published
         assert found.shown_mass == pytest.approx(expected, abs=0.03 + 0.01 * mass)
-        # Published links may be 3 % off in common, which counts though these are exact.
         assert abs(found.shown_mass - mass) < 2 * found.mass_std < 0.12 + 0.07 * mass
 
 
@@ -220,3 +224,50 @@ def test_a_single_joint_shows_the_payload_within_the_interval_or_is_refused(movi
     else:
         with pytest.raises(IdentificationError):
             identified(true_model(gains, STATED), telemetry)
+
+
+@pytest.mark.parametrize(
+    ("arm", "wrong", "set_mass"), [("ur5e", 0, 1.5), ("ur3e", 1, 0.0), ("ur10e", None, 0.0)]
+)
+def test_recordings_of_one_arm_with_a_payload_set_wrongly(
+    arm: str, wrong: int | None, set_mass: float, tmp_path: Path
+) -> None:
+    """Torque constants are common, so the other recordings show it; links are not as published."""
+    robot, random = load_robot(arm), np.random.default_rng(len(arm))
+    heavier = 1 + LINK_EXCESS + LINK_EXCESS_ERROR * random.standard_normal()
+    real = replace(robot, mass=robot.mass * heavier)
+    constant = robot.torque_constant * (1 + 0.1 * random.standard_normal())
+    constant = constant * (1 + 0.03 * random.standard_normal(6))
+    carried, bags = [0.0, 1.2, 0.6], []
+    for k, mass in enumerate(carried):
+        told, load = (
+            Setup(UPRIGHT, Payload(each, np.array([0.02, 0.05, 0.06]), 0.002 * each * np.eye(3)))
+            for each in (set_mass if k == wrong else mass, mass)
+        )
+        options: dict[str, Any] = {"seconds": 20.0, "rate": 60.0, "seed": k}
+        size = float(robot.max_torque[3]) * (1 + 0.1 * random.standard_normal())
+        made = made_up_recording(robot, setup=told, **options)
+        drives = made_up_recording(
+            real, setup=load, noise=0.3, coulomb=0.04 * size, viscous=0.03 * size, **options
+        )
+        current = 0.1 * drives["actual_current"] / constant
+        columns = {**made.columns, "actual_current": current}
+        bags.append(write_bag(tmp_path / str(k), replace(made, columns=columns)))
+    found = identify(bags, robot, IdentificationOptions(friction="coulomb_viscous"))
+    scores = [
+        (each.mass - mass) / each.std
+        for each, mass in zip(found.payload_checks, carried, strict=True)
+    ]
+    assert len(scores) == 3
+    assert np.abs(scores).max() < 2.5
+    errors = [
+        (joint.torque_constant - true) / joint.std["torque_constant"]
+        for joint, true in zip(found.model.joints, constant, strict=True)
+    ]
+    assert np.abs(errors).max() < 2.5
+    doubts = payload_doubts(found.model)
+    assert len(doubts) == (wrong is not None)
+    assert set(doubts) <= set(found.warnings)
+    if wrong is not None:
+        assert doubts[0].startswith(str(bags[wrong]))
+        assert judge([], robot.joint_names, motions=set(), doubts=doubts).grade != "good"

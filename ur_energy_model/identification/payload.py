@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -64,6 +65,10 @@ class PayloadEstimate:
     torque_constants_std: Array
     calibration: PayloadCalibration  # posterior of links and drives after this recording
     samples: int  # number of torque samples, each joint counted
+    # Mean and covariance of inertial parameters and calibration together [10 + 6 n], and the
+    # prior of the calibration that they include
+    joint: tuple[Array, Array]
+    prior: PayloadCalibration
     gravity: Array  # in the base frame [3], m/s^2, as used
     gravity_source: str = "model"  # or "estimated", from the bag's target_moment
     controller_mass: float = float("nan")  # set there, from target_moment [kg]; NaN if unknown
@@ -315,31 +320,31 @@ def estimate_payload(
             own = np.hypot(REPEATABLE, friction if free_drives else 0.0)
             covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
             prior = replace(calibration, covariance=covariance)
-        values, covariance, posterior, rms = solve_payload(
+        values, covariance, rms = solve_payload(
             columns, grams.blocks, joints, prior, error_std, known_mass
         )
-        moved = float(np.abs(values - payload)[_STATIC].max())
-        payload = values
+        moved = float(np.abs(values[:COUNT] - payload)[_STATIC].max())
+        payload = values[:COUNT]
         if moved < _CONVERGED:
             break
+    posterior = PayloadCalibration.from_vector(values[COUNT:], covariance[COUNT:, COUNT:])
     mass, mass_std = float(payload[MASS]), float(np.sqrt(covariance[MASS, MASS]))
     if not mass_std < _UNKNOWN_SHARE * columns.masses.sum():
         raise IdentificationError(
             f"payload not determined (± {CONFIDENCE * mass_std:.1f} kg), because it hardly loads "
             "the joints that move; record a motion of all joints (ur_energy excite)"
         )
-    center, center_std, inertia = np.zeros(3), np.full(3, np.nan), np.zeros((3, 3))
-    if mass > max(_LEAST_MASS, _SIGNIFICANT * mass_std):
-        center = payload[FIRST_MOMENT] / mass
-        slopes = np.concatenate([-center[:, None], np.eye(3)], axis=1) / mass
+    found = _possible(payload, mass_std)
+    center_std = np.full(3, np.nan)
+    if found.mass > 0.0 and found.center_of_mass.any():
+        slopes = np.concatenate([-found.center_of_mass[:, None], np.eye(3)], axis=1) / mass
         center_std = np.sqrt(np.diag(slopes @ covariance[_STATIC, _STATIC] @ slopes.T))
-        inertia = possible_inertia(tensor_of(payload[TENSOR]) - point_tensor(mass, center))
     usual = np.array([j.gear_ratio * j.torque_constant * j.current_residual for j in model.joints])
     judged = (usual > 0) & np.isfinite(rms)
     constant = columns.torque_constant / posterior.torque_gain
     relative = posterior.torque_gain_std / posterior.torque_gain
     return PayloadEstimate(
-        payload=Payload(max(mass, 0.0), center, inertia),
+        payload=found,
         shown_mass=mass,
         mass_std=mass_std,
         center_std=center_std,
@@ -350,7 +355,19 @@ def estimate_payload(
         calibration=posterior,
         samples=int(total[joints, one, one].sum()),
         gravity=gravity,
+        joint=(values, covariance),
+        prior=prior,
     )
+
+
+def _possible(payload: Array, mass_std: float) -> Payload:
+    """Physically possible payload of inertial parameters [10]; its centre where it is known."""
+    mass = float(payload[MASS])
+    if mass <= max(_LEAST_MASS, _SIGNIFICANT * mass_std):
+        return Payload(max(mass, 0.0))
+    center = payload[FIRST_MOMENT] / mass
+    inertia = possible_inertia(tensor_of(payload[TENSOR]) - point_tensor(mass, center))
+    return Payload(mass, center, inertia)
 
 
 def _prior(
@@ -370,8 +387,9 @@ def _prior(
 
 def _identified_from(model: EnergyModel) -> float:
     """Time of the model's recordings [s], at most what suffices, which is the default."""
-    bags = model.provenance.get("bags") or ()
-    seconds = sum(float(bag.get("duration") or 0.0) for bag in bags)
+    bags: Any = model.provenance.get("bags") or ()
+    stated = [bag.get("duration") for bag in bags if isinstance(bag, Mapping)]
+    seconds = sum(each for each in stated if isinstance(each, int | float) and each > 0)
     return float(np.clip(seconds or _SHARED_FOR, 1.0, _SHARED_FOR))
 
 
@@ -392,6 +410,10 @@ _LEAST_SHARE = 0.015
 constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""
 
 
+_SET_ERROR, _SET_SHARE = 0.05, 0.02
+"""Deviation of a payload from the right one set in the controller [kg], and relative, assumed."""
+
+
 @dataclass(frozen=True)
 class PayloadCheck:
     """Payload that a model was identified with, and the one identified from the currents."""
@@ -403,11 +425,18 @@ class PayloadCheck:
     std: float
     least: float  # smallest difference that counts [kg]
     payload: Payload  # identified, physically possible
+    estimate: PayloadEstimate  # from this recording alone
+    common: PayloadCalibration  # its prior, without what the recording alone has of it
+
+    @property
+    def score(self) -> float:
+        """Difference from the mass that was set, over what makes it a contradiction."""
+        return abs(self.mass - self.controller_mass) / max(CONFIDENCE * self.std, self.least)
 
     @property
     def contradicts(self) -> bool:
         """Whether the currents contradict the payload that was set."""
-        return abs(self.mass - self.controller_mass) > max(CONFIDENCE * self.std, self.least)
+        return self.score > 1.0
 
     @property
     def warning(self) -> str:
@@ -455,4 +484,84 @@ def check_payload(
         return ()
     carried, source = own.carried or setup.payload, str(recording.path)
     least, std = _LEAST_SHARE * float(columns.masses.sum()), found.mass_std
-    return (PayloadCheck(source, carried.mass, found.shown_mass, std, least, found.payload),)
+    values = carried.mass, found.shown_mass, std, least, found.payload
+    return (PayloadCheck(source, *values, found, prior),)
+
+
+def check_together(checks: Sequence[PayloadCheck]) -> list[PayloadCheck]:
+    """The checks of recordings of one arm, whose links and drives are the same in all of them.
+
+    Each payload is free, given those of the other recordings: as set where nothing contradicts
+    that, else free as well. Of recordings that contradict each other, the one is doubted whose
+    payload all currents together show to be another one. Products of normal distributions in
+    information form; of each recording's gains, what friction alone changes is its own.
+    """
+    if len(checks) < 2:
+        return list(checks)
+    evidence = [_Evidence(each) for each in checks]
+    free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
+    believed = set(range(len(checks)))
+    while True:
+        found = [_given_others(evidence, k, believed) for k in range(len(checks))]
+        doubted = [k for k in believed if found[k].contradicts]
+        if not doubted:
+            return found
+        believed.remove(max(doubted, key=lambda k: (free[k], found[k].score)))
+
+
+class _Evidence:
+    """What one recording shows of its payload and of the arm, without priors of the arm.
+
+    In units of the arm's prior and of the payload's deviation, so that the matrices are well
+    conditioned.
+    """
+
+    def __init__(self, check: PayloadCheck) -> None:
+        self.check, common, prior = check, check.common, check.estimate.prior
+        values, covariance = check.estimate.joint
+        arm = np.sqrt(np.diag(common.covariance))
+        self.unit = np.concatenate([np.sqrt(np.diag(covariance)[:COUNT]), arm])
+        self.middle = common.vector  # of the arm; deviations from it are normal about zero
+        self.prior = common.covariance / np.outer(arm, arm)
+        self.own = (prior.covariance - common.covariance) / np.outer(arm, arm)
+        self.information = np.linalg.inv(covariance / np.outer(self.unit, self.unit))
+        mean = (values - np.concatenate([np.zeros(COUNT), self.middle])) / self.unit
+        self.weighted = self.information @ mean
+        self.information[COUNT:, COUNT:] -= np.linalg.inv(self.prior + self.own)
+
+    def of_arm(self, *, believed: bool) -> tuple[Array, Array]:
+        """Information about the arm, and the product with its mean; `believed`: payload as set."""
+        information, weighted = self.information.copy(), self.weighted.copy()
+        if believed:
+            mass = self.check.controller_mass
+            precision = (self.unit[MASS] / np.hypot(_SET_ERROR, _SET_SHARE * mass)) ** 2
+            information[MASS, MASS] += precision
+            weighted[MASS] += precision * mass / self.unit[MASS]
+        load, arm = slice(0, COUNT), slice(COUNT, None)
+        gain = np.linalg.solve(information[load, load], information[load, arm]).T
+        shown = information[arm, arm] - gain @ information[load, arm]
+        product = weighted[arm] - gain @ weighted[load]
+        kept = np.linalg.inv(np.eye(len(shown)) + shown @ self.own)
+        return kept @ shown, kept @ product
+
+
+def _given_others(
+    evidence: Sequence[_Evidence], index: int, believed: Collection[int]
+) -> PayloadCheck:
+    """The check of one recording with what the others show of the arm."""
+    one, arm = evidence[index], slice(COUNT, None)
+    information, product = np.linalg.inv(one.prior), np.zeros(len(one.prior))
+    for k, other in enumerate(evidence):
+        if k != index:
+            shown = other.of_arm(believed=k in believed)
+            information, product = information + shown[0], product + shown[1]
+    covariance = np.linalg.inv(information)
+    precision = np.linalg.inv(covariance + one.own)
+    whole, weighted = one.information.copy(), one.weighted.copy()
+    whole[arm, arm] += precision
+    weighted[arm] += precision @ covariance @ product
+    covariance = np.linalg.inv(whole)
+    payload, std = one.unit[:COUNT] * (covariance @ weighted)[:COUNT], np.sqrt(covariance[0, 0])
+    std = float(std * one.unit[MASS])
+    found = _possible(payload, std)
+    return replace(one.check, mass=float(payload[MASS]), std=std, payload=found)

@@ -224,7 +224,7 @@ def solve_payload(
     prior: PayloadCalibration,
     error_std: Array,
     known_mass: float | None = None,
-) -> tuple[Array, Array, PayloadCalibration, Array]:
+) -> tuple[Array, Array, Array]:
     """Payload of one recording by Gauss-Newton; the noise of each joint is estimated every round.
 
     `blocks` are Gram matrices of the rows, per block of time [blocks, n, width, width], `joints`
@@ -232,8 +232,8 @@ def solve_payload(
     empty flange.
 
     Returns:
-        inertial parameters at the flange [10]; their covariance [10, 10]; the posterior of links
-        and drives; residual of the model with payload and gains, without error terms [n], N m, NaN
+        inertial parameters at the flange and the vector of the calibration [10 + 6 n]; their
+        covariance; residual of the model with payload and gains, without error terms [n], N m, NaN
         for joints that stood still.
     """
     n, bare, entries = columns.dof, columns.bare, TENSOR.stop - TENSOR.start
@@ -320,7 +320,5 @@ def solve_payload(
     for j in joints:
         _, residual = linearised(without, j)
         rms[j] = np.sqrt(max(float(residual @ totals[j] @ residual), 0.0) / counts[j])
-    posterior = PayloadCalibration.from_vector(
-        values[calibration], covariance[np.ix_(calibration, calibration)]
-    )
-    return values[payload], covariance[np.ix_(payload, payload)], posterior, rms
+    shown = np.concatenate([payload, calibration])
+    return values[shown], covariance[np.ix_(shown, shown)], rms

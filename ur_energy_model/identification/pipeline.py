@@ -33,7 +33,12 @@ from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_fit import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null
-from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
+from ur_energy_model.identification.payload import (
+    IDENTIFIED,
+    PayloadCheck,
+    check_payload,
+    check_together,
+)
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
@@ -105,19 +110,19 @@ def identify(
         arm = _Arm(described, given, held_out, options)
         # Friction and torque constants depend on the payload and the payload on them, so the two
         # are identified in turn, a few times.
-        payload = options.payload if isinstance(options.payload, Payload) else None
+        free = options.payload == IDENTIFIED or (options.payload is None and len(given) > 1)
         checks: list[PayloadCheck] = []
-        for _ in range(1 + _PAYLOADS if options.payload == IDENTIFIED else 1):
-            if checks:
-                payload = min(checks, key=lambda entry: entry.std).payload
-            drives, pairs = arm.fit(payload), arm.compared(payload)
+        for _ in range(1 + _PAYLOADS if free else 1):
+            arm.carry(checks)
+            drives, pairs = arm.fit(), arm.compared()
             own = [(recording.motion_only(), dynamics.alone()) for recording, dynamics in pairs]
             found = work.run(partial(_check, drives.model, arm.body.robot), own[: len(given)])
-            checks = [replace(one, source=str(bag)) for bag, entry in found for one in entry or ()]
+            alone = (replace(one, source=str(bag)) for bag, entry in found for one in entry or ())
+            checks = check_together(list(alone))
             if not any(entry.contradicts for entry in checks):
                 break
         model = with_capacitor_energy(drives.model, arm.fitted)
-        model = with_presliding(model, arm.fitted, arm.dynamics(payload)[: len(given)])
+        model = with_presliding(model, arm.fitted, arm.dynamics()[: len(given)])
         # A single fitted recording defines the model's session, all others are anchored on theirs.
         content = [
             (recording, dynamics.alone(), k >= len(given) or len(given) > 1)
@@ -131,16 +136,16 @@ def identify(
             tuple(entry for entry in part if entry)
             for part in (measured[: len(given)], measured[len(given) :])
         )
+        doubts = [*arm.replaced, *(entry.warning for entry in checks if entry.contradicts)]
         model = replace(
             model,
             fit=tuple(entry.for_model_file() for entry in fit),
             validation=tuple(entry.for_model_file() for entry in validation),
+            provenance={**model.provenance, **({DOUBTS: doubts} if doubts else {})},
         )
         lines = [line for recording in given for line in recording.quality.warnings]
         lines += [] if arm.body.estimate is None else arm.body.estimate.warnings
-        lines += [entry.warning for entry in checks if entry.contradicts]
-        if options.payload == IDENTIFIED and payload is not None:
-            lines.append(f"the payload identified, {payload.mass:.2f} kg, is used for the currents")
+        lines += doubts
         lines += _not_identifiable(model, arm)
         lines = list(dict.fromkeys(lines))
         for recording in held_out:
@@ -165,6 +170,16 @@ def identify(
             failed=tuple(work.failed),
             notes=tuple(line for recording in given for line in _note_of_used_time(recording)),
         )
+
+
+DOUBTS = "payload_doubts"
+"""Key in the provenance of a model: payloads that currents contradict, one line each."""
+
+
+def payload_doubts(model: EnergyModel) -> list[str]:
+    """What the currents of the model's own recordings contradict, for the user, one line each."""
+    stated: Any = model.provenance.get(DOUBTS)
+    return [str(line) for line in stated] if isinstance(stated, list) else []
 
 
 _PAYLOADS = 3  # payloads tried, one after the other, where it is identified
@@ -204,23 +219,47 @@ class _Arm:
             stated = SetupPrior(self.mounting.setup, "estimated")
             dynamics = [replace(own, configured=self.mounting.setup) for own in dynamics]
         self._dynamics = dynamics
+        one = options.payload if isinstance(options.payload, Payload) else None
+        self._carried = dict.fromkeys(self._recordings, one)
+        self.replaced: list[str] = []  # what was identified in place of set payloads, in words
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
         self.body = BodyResults(robot, estimate, stated, inertia)
         self.null = fit_current_null(self.fitted)
 
-    def dynamics(self, payload: Payload | None) -> list[RecordingDynamics]:
-        """Of the fitted recordings and those held out; None keeps the payload that was set."""
-        return [replace(own, carried=payload) for own in self._dynamics]
+    def carry(self, checks: Sequence[PayloadCheck]) -> None:
+        """Use the payloads identified in place of those that the currents contradict.
 
-    def compared(self, payload: Payload | None) -> list[_Pair]:
+        That of a single recording is also the payload of those held out.
+        """
+        for check in checks:
+            for recording in self._recordings:
+                same = str(recording.path) == check.source or len(self.given) == 1
+                if check.contradicts and same:
+                    self._carried[recording] = check.payload
+        self.replaced = [
+            f"{recording.path}: the payload identified, {carried.mass:.2f} kg, is used for the "
+            f"currents in place of the one set in the controller; check it there, or give the "
+            "right one with --payload"
+            for recording in self.given
+            if (carried := self._carried[recording]) is not None
+            and not isinstance(self.options.payload, Payload)
+        ]
+
+    def dynamics(self) -> list[RecordingDynamics]:
+        """Of the fitted recordings and those held out."""
+        pairs = zip(self._recordings, self._dynamics, strict=True)
+        return [replace(own, carried=self._carried[recording]) for recording, own in pairs]
+
+    def compared(self) -> list[_Pair]:
         """Recordings and their dynamics in the order of the user, held-out ones last."""
-        count, own = len(self.fitted), self.dynamics(payload)
+        count, own = len(self.fitted), self.dynamics()
         order = [*map(self.fitted.index, self.given), *range(count, len(own))]
         return [(self._recordings[k], own[k]) for k in order]
 
-    def fit(self, payload: Payload | None) -> Drives:
+    def fit(self) -> Drives:
         """Torque constants and friction from currents, then the power model from bus power."""
-        body, fitted = self.body, self.dynamics(payload)[: len(self.fitted)]
+        body, fitted = self.body, self.dynamics()[: len(self.fitted)]
+        payload = fitted[0].carried
         joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, self.options.friction)
         if self.null is not None:
             joints = tuple(

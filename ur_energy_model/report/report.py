@@ -16,6 +16,7 @@ from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS, evaluate
+from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
 from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
@@ -157,7 +158,7 @@ def make_report(
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=statement if generic else None,
         another_arm=another,
-        doubts=[line for bag in reports for line in bag.doubts],
+        doubts=[*payload_doubts(model), *(line for bag in reports for line in bag.doubts)],
     )
     cycles = trigger not in ("auto", "none")
     return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)
