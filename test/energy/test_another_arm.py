@@ -76,16 +76,18 @@ def test_intervals_cover_other_real_arms(recordings: Path, tmp_path: Path, sourc
         info = replace(telemetry.info, serial=ARMS[name])
         return write_bag(tmp_path / name, replace(telemetry, info=info))
 
-    model = identify([bag(source)], "ur5e").model
+    model, errors = identify([bag(source)], "ur5e").model, list[float]()
     for other in (name for name, arm in ARMS.items() if arm != ARMS[source]):
         path = bag(other)
         for variant in ("currents", "currents, standby of the model"):
             found = estimate_energy(model, path, options=VARIANTS[variant])
             assert found.bus is not None
-            assert abs(found.supply - found.bus) < CONFIDENCE * found.supply_std
+            errors.append((found.supply - found.bus) / found.supply_std)
             (warning,) = (each for each in found.warnings if f"arm {ARMS[other]}" in each)
             assert f"arm {ARMS[source]}" in warning
             assert f"arm {ARMS[other]}" in warning
+    assert np.abs(errors).max() < 2.5  # in standard deviations: one of 8 lies at 2.0
+    assert np.sqrt(np.mean(np.square(errors))) < 1.3
 
 
 def _model(serial: str | None) -> EnergyModel:

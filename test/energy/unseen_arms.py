@@ -88,11 +88,11 @@ def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetr
 def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = None) -> EnergySummary:
     calculator = EnergyCalculator(generic_model(name), load_robot(name), options)
     meter, measured = EnergyMeter(len(calculator.channels)), True
-    for start in range(0, len(telemetry), 500):
-        table = calculator(telemetry.cut(slice(start, min(start + 500, len(telemetry)))))
-        if table is not None:
-            table.integrate(meter)
-            measured &= table.bus_measured
+    batches = [telemetry.cut(slice(k, k + 500)) for k in range(0, len(telemetry), 500)]
+    calculator.settle(batches)
+    for table in filter(None, map(calculator, batches)):
+        table.integrate(meter)
+        measured &= table.bus_measured
     return summarise(calculator, meter, measured)
 
 

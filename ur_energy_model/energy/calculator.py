@@ -342,9 +342,7 @@ class EnergyCalculator:
         due, self._due = self._due, np.zeros_like(self._due)
         if self._counted is None:
             return due
-        due = due + self._recount(self.standby.finish()[-1])
-        self._counted[:] = 0.0
-        return due
+        return due + self._end_stretch(self.standby.finish()[-1])
 
     def joint_positions(self, q: Array) -> Array:
         """Positions of the joints in the base frame [n, 3], m, at joint angles [n], rad."""
@@ -504,24 +502,30 @@ class EnergyCalculator:
         """When the session's standby becomes known: of what was counted with the model's before."""
         if self._counted is None:
             return None
-        columns, found, anchor = self.channels, None, standby.anchor
+        columns, found, (anchor, now) = self.channels, None, standby.anchor or (0, None)
         held = np.where(states < _STANDSTILL, 0.0, steps)  # brakes engaged: without standby power
         by_state = held[:, None] * (states[:, None] == np.arange(len(ArmState)))
         used = np.column_stack([np.ones_like(steps), standby.power, standby.std, standby.errors])
         before, self._used = self._used, used[-1:]
         used = 0.5 * (used + np.concatenate((used[:1] if before is None else before, used[:-1])))
-        cuts = standby.begins if anchor is None else sorted({*standby.begins, anchor})
+        cuts = sorted({*standby.begins, anchor})
         for part in slices_between(cuts, len(steps)):
             if part.start in standby.begins:
-                self._due += self._recount(self.standby.settled.pop(0))
-                self._counted[:] = 0.0
-            if anchor is not None and part.start == anchor:
-                now = (float(standby.power[anchor]), float(standby.std[anchor]))
-                change = self._recount(SettledStandby(True, *now, -standby.errors[anchor], 0.0))
+                self._due += self._end_stretch(self.standby.settled.pop(0))
+            if now is not None and part.start == anchor:
+                change = self._recount(now)
                 deducted_from = (columns.arm["total"], columns.arm["standby"])
                 found = EnergyCorrection(anchor, deducted_from, change)
             self._counted += by_state[part].T @ used[part]
         return found
+
+    def _end_stretch(self, standby: SettledStandby) -> Array:
+        """Count the time of this stretch as `RecordingStandby` does: change by channel, J."""
+        change = self._recount(standby)
+        if self._counted is not None:
+            change[-1] -= self._counted[_STANDSTILL, 2] if standby.anchored else 0.0
+            self._counted[:] = 0.0
+        return change
 
     def _recount(self, standby: SettledStandby) -> Array:
         """Count the time of this stretch with this standby power: change by channel, J."""
