@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from test.energy.unseen_arms import REAL, Trial, compared, energies, record, without_bus
+from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
-from ur_energy_model.model.generic import generic_models
+from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 SEED = 611
@@ -56,9 +58,12 @@ def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
 
 
 @pytest.mark.parametrize("name", REAL[2:])
-def test_intervals_cover_real_arms(recordings: Path, name: str) -> None:
+def test_intervals_cover_real_arms(recordings: Path, tmp_path: Path, name: str) -> None:
     robot = name.partition("_")[0]
     telemetry = read_csv([recordings / f"{name}.csv.gz"], robot)
+    metrics = evaluate(generic_model(robot), write_bag(tmp_path / "bag", telemetry))
+    assert metrics.power is not None
+    assert 0.9 < (metrics.power["coverage"] or 0.0) < 0.99
     known = energies(robot, telemetry)
     assert known.session.anchored
     assert known.bus is not None
