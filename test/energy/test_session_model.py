@@ -13,7 +13,7 @@ from ur_energy_model.model.sessions import Session, SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
 SCALE = np.array([1.3, np.nan, 0.8, 1.0, 1.0, 1.0])
-FRICTION = SessionFriction(SCALE, np.full(6, 0.03), np.full(6, 30.0), 60.0)
+FRICTION = SessionFriction(SCALE, np.full(6, 0.03), 60.0)
 
 
 def moved(scale: float, seconds: float, start: float = 100.0) -> Telemetry:
@@ -45,4 +45,5 @@ def test_the_first_motion_anchors_predictions_until_learning_has_measured_fricti
     calculator.use_friction(vague)  # of earlier sessions
     np.testing.assert_allclose(calculator.model_in_session().session.friction_scale, 1.2, atol=0.04)
     calculator.use_friction(FRICTION)
-    assert calculator.model_in_session().session.friction_scale[0] == SCALE[0]
+    both = calculator.model_in_session().session.friction_scale[0]
+    assert session.friction_scale[0] + 0.01 < both < SCALE[0] - 0.01

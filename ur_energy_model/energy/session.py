@@ -133,9 +133,8 @@ class FrictionAnchor:
         """The session by the samples so far, friction the mean of a normal posterior.
 
         The standard deviation of the scale is at least WITHIN_SESSION. What is known of the session
-        otherwise is `prior`, standby included: None for the spread between sessions. A scale that
-        was measured in the session stays. `time`: at which friction is needed [s], by default that
-        of the last sample.
+        otherwise is `prior`, standby included: None for the spread between sessions. `time`: at
+        which friction is needed [s], by default that of the last sample.
         """
         prior = self.prior if prior is None else prior
         if not self.moving_seconds.any():
@@ -157,9 +156,7 @@ class FrictionAnchor:
         """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`."""
         squares, products = sums[..., :2, :2], sums[..., :2, 2]
         seconds = np.maximum(sums[..., 3, 3], 1e-9)
-        narrower = prior.friction_std < self.prior.friction_std
-        measured = narrower if prior.moving_seconds > 0 else np.zeros_like(narrower)
-        spread = np.maximum(np.where(measured, 0.0, prior.friction_std), 1e-9)
+        spread = np.maximum(prior.friction_std, 1e-9)
         information = np.zeros((len(spread), 2, 2))
         information[:, 0, 0], information[:, 1, 1] = 1.0 / spread**2, 1.0 / TILT_SPREAD**2
         known = information[:, :, 0] * prior.friction_scale[:, None]
@@ -172,9 +169,8 @@ class FrictionAnchor:
             error = sums[..., 2, 2] - 2 * (mean * products).sum(axis=-1)
             error += np.einsum("...i,...ij,...j", mean, squares, mean)
             noise = np.maximum(noise, error / seconds)
-        variance = np.where(measured, np.inf, covariance[..., 0, 0] + WITHIN_SESSION**2)
+        variance = covariance[..., 0, 0] + WITHIN_SESSION**2
         covariance[..., 0, 0] = np.minimum(variance, prior.friction_std**2)
-        mean[..., 0] = np.where(measured, prior.friction_scale, mean[..., 0])
         return mean, covariance
 
     def _use(self, time: Array, qd: Array, friction: Array, left: Array) -> tuple[Array, Indices]:
@@ -543,9 +539,8 @@ _WARMTH = "joint_temperatures"
 class SessionModel:
     """A model with what is known of the session.
 
-    Friction is what the motion of the session shows, with what learning lets expect as prior; where
-    learning has measured its scale in this session, that is used. Standby power is tracked at
-    standstill.
+    Friction is what the motion of the session shows, with what learning follows as prior. Standby
+    power is tracked at standstill.
 
     Args:
         model: of the arm, in its session or in any; one that is anchored stays as it is.

@@ -152,7 +152,7 @@ class ChangeMonitor:
         known = np.where(self.friction.known, 1.0, np.nan)
         scale = known * np.exp(level + shift)
         share = np.sqrt(std**2 + WITHIN_SESSION**2 + (_GUESSED * shift) ** 2)
-        return SessionFriction(scale, scale * share, at, moving)
+        return SessionFriction(scale, scale * share, moving)
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""

@@ -125,14 +125,12 @@ class SessionFriction:
     Attributes:
         scale: friction over that of the model at these temperatures [n]; NaN where unknown.
         std: its standard deviation [n].
-        temperature: of the joints [n], degC; NaN where unknown.
         moving_seconds: motion of this session that it was measured in [s]; 0 for an expectation
             from earlier sessions.
     """
 
     scale: Array
     std: Array
-    temperature: Array
     moving_seconds: float = 0.0
 
     def applied_to(self, session: Session) -> Session:
