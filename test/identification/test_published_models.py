@@ -12,12 +12,13 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
 from ur_energy_model.identification.comparison import recorded_motions
+from ur_energy_model.identification.evaluation import ErrorStatistics
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.published_models import (
     Ecbot,
     EcbotErrors,
     fit_current_model,
-    published_errors,
+    published_series,
 )
 from ur_energy_model.model.robots import load_robot
 
@@ -81,12 +82,19 @@ def test_finds_the_constants_and_counts_every_sample(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.torque_constant, TORQUE_CONSTANT, rtol=0.05)
     np.testing.assert_allclose(found.viscous / arm.size, 4e-4, rtol=0.1)
     np.testing.assert_allclose(found.coulomb_direct / arm.size, 0.06, rtol=0.15)
-    errors = published_errors(model, bags[1], found)
+    series = published_series(model, bags[1], found, (np.full(6, 0.1), 1.0))
+    current, own = (ErrorStatistics(6) for _ in range(2))
+    current.accumulate(series.measured, series.modelled)
+    own.accumulate(series.measured, series.own)
     samples = sum(len(part) for part in recorded_motions(bags[1], 5.0))
-    assert errors.current.count.tolist() == [samples] * 6
+    assert current.count.tolist() == [samples] * 6
     # What is left is the noise, which a filter would have taken out.
     noise = 0.05 * arm.size**0.7
-    np.testing.assert_allclose(errors.current.rms, noise, rtol=0.1)
-    assert (errors.current.largest > 3 * noise).all()
-    assert (np.abs(errors.current.mean) < 0.02).all()
-    assert (errors.own_current.r2 > 0.98).all()
+    np.testing.assert_allclose(current.rms, noise, rtol=0.1)
+    assert (current.largest > 3 * noise).all()
+    assert (np.abs(current.mean) < 0.02).all()
+    assert (own.r2 > 0.98).all()
+    # Eq. 19-22 from the currents of the model: R = (k_t / k_m)^2.
+    assert series.electrical is not None
+    copper = np.square(found.torque_constant / 0.1 * series.modelled)
+    np.testing.assert_allclose(series.electrical - series.mechanical, copper, rtol=1e-9)

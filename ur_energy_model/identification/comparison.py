@@ -176,6 +176,7 @@ class RecordedMotion:
     q: Array
     qd: Array
     qdd: Array  # low-passed derivative of qd [samples, n], rad/s^2
+    target_qdd: Array  # reference acceleration [samples, n], rad/s^2; NaN where not recorded
     current: Array  # as recorded [samples, n], A
     torque: Array  # measured torque [samples, n], N m; NaN where not recorded
     power: Array  # at the supply [samples], W; NaN where not recorded
@@ -238,6 +239,7 @@ def _motions(part: Telemetry, start: float, stop: float, cutoff: float) -> Itera
             q=own["actual_q"],
             qd=speed,
             qdd=low_pass(slope, float(np.median(np.diff(time))), WIDENING * cutoff),
+            target_qdd=column("target_qdd", speed.shape[1]),
             current=own["actual_current"],
             torque=column("actual_current_as_torque", speed.shape[1]),
             power=np.full(len(time), np.nan) if power is None else power,

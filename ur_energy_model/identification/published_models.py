@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from ur_energy_model.energy.meter import bridged_steps, trapezoid
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.comparison import (
     RecordedMotion,
@@ -67,13 +68,27 @@ class PublishedCurrentModel:
 
 
 @dataclass(frozen=True)
-class PublishedErrors:
-    """Errors of a recording over all samples, unfiltered; n joints."""
+class PublishedSeries:
+    """A recording in the model of eq. 17, every sample; arrays [samples, n] of n joints.
 
-    # Of the model without friction against target_moment [N m]; None without targets
-    torque: ErrorStatistics | None
-    current: ErrorStatistics  # of the published current model [A]
-    own_current: ErrorStatistics  # of the model's own friction law [A]
+    Powers are motor side, electrical by eq. 23: W_elec = (tau_m / k_m)^2 + k_b / k_t w tau_m.
+    """
+
+    time: Array  # [samples], s
+    qd: Array  # joint side, rad/s
+    measured: Array  # current, A
+    modelled: Array
+    own: Array  # current by the friction law of the given model, A
+    mechanical: Array  # w tau_m, W
+    electrical: Array | None  # None without a catalogue motor
+
+    @property
+    def energies(self) -> tuple[Array, Array] | None:
+        """Mechanical and electrical energy of each joint [n], J (eq. 25-26)."""
+        if self.electrical is None:
+            return None
+        steps = bridged_steps(self.time)[1:]
+        return trapezoid(steps, self.mechanical), trapezoid(steps, self.electrical)
 
 
 def current_columns(load: Array, qd: Array, gear_ratio: Array) -> Array:
@@ -88,8 +103,13 @@ def current_columns(load: Array, qd: Array, gear_ratio: Array) -> Array:
     return np.stack([load / gear_ratio, speed, sign * (flow > 0), sign * (flow < 0)], axis=2)
 
 
-def fit_current_model(model: EnergyModel, bag: str | Path) -> PublishedCurrentModel:
+def fit_current_model(
+    model: EnergyModel, bag: str | Path, *, reference: bool = True
+) -> PublishedCurrentModel:
     """Least squares of eq. 18 over a recording, with the loads of a model.
+
+    `reference`: from the reference accelerations, as in sec. 2.2 of the paper, where they were
+    recorded; else from the derivative of the speed.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -97,7 +117,7 @@ def fit_current_model(model: EnergyModel, bag: str | Path) -> PublishedCurrentMo
     recording, setups = read_for_comparison(model, bag)
     gram = np.zeros((model.dof, 5, 5))
     with closing(recording):
-        for part, _, load in _loads(model, recording, setups):
+        for part, _, load in _loads(model, recording, setups, reference):
             columns = current_columns(load, part.qd, setups.robot.gear_ratio)
             gram += gram_matrices_by_joint(np.concatenate([columns, part.current[..., None]], 2))
     solved = [solve_normal_equations(each[:-1, :-1], each[:-1, -1]) for each in gram]
@@ -106,40 +126,85 @@ def fit_current_model(model: EnergyModel, bag: str | Path) -> PublishedCurrentMo
     return PublishedCurrentModel(coefficients, constant, *(coefficients.T[1:] * constant))
 
 
-def published_errors(
-    model: EnergyModel, bag: str | Path, currents: PublishedCurrentModel
-) -> PublishedErrors:
-    """Errors of a recording as Tables V and VII have them.
+def published_series(
+    model: EnergyModel,
+    bag: str | Path,
+    currents: PublishedCurrentModel,
+    motors: tuple[Array, float] | None = None,
+    *,
+    reference: bool = True,
+) -> PublishedSeries:
+    """Currents and powers of a recording by the model of the paper.
+
+    `motors`: motor constants k_m [n], N m/sqrt(W), and k_b / k_t. `reference`: see
+    `fit_current_model`.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    torque, current, own = (ErrorStatistics(model.dof) for _ in range(3))
+    recording, setups = read_for_comparison(model, bag)
+    ratio, rows = setups.robot.gear_ratio, []
+    with closing(recording):
+        for part, link, load in _loads(model, recording, setups, reference):
+            columns = current_columns(load, part.qd, ratio)
+            predicted = np.einsum("sjc,jc->sj", columns, currents.coefficients)
+            torque = currents.torque_constant * predicted
+            mechanical = ratio * part.qd * torque
+            own = model.from_link_torque(link, part.qd, part.qdd, std=False).current
+            rows.append((part.time, part.qd, part.current, predicted, own, mechanical, torque))
+    joined = (np.concatenate(each) for each in zip(*rows, strict=True))
+    time, qd, measured, modelled, own, mechanical, torque = joined
+    electrical = None
+    if motors is not None:
+        electrical = np.square(torque / motors[0]) + motors[1] * mechanical
+    return PublishedSeries(time, qd, measured, modelled, own, mechanical, electrical)
+
+
+def torque_errors(model: EnergyModel, bag: str | Path) -> ErrorStatistics | None:
+    """Errors of the model without friction against target_moment (Table V); None without targets.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    torque = ErrorStatistics(model.dof)
     recording, setups = read_for_comparison(model, bag)
     with closing(recording):
         targets = _targets(recording.path)
         for _, recorded, modelled in compare_target_torque(model, recording, setups, targets):
             torque.accumulate(recorded, modelled)
-        for part, link, load in _loads(model, recording, setups):
-            columns = current_columns(load, part.qd, setups.robot.gear_ratio)
-            predicted = np.einsum("sjc,jc->sj", columns, currents.coefficients)
-            current.accumulate(part.current, predicted)
-            powers = model.from_link_torque(link, part.qd, part.qdd, std=False)
-            own.accumulate(part.current, powers.current)
-    return PublishedErrors(torque if torque.count.any() else None, current, own)
+    return torque if torque.count.any() else None
+
+
+def plain_inertia(model: EnergyModel, bag: str | Path, robot: RobotDescription) -> Array:
+    """Motor plus reducer inertia [n], kg m^2, motor side, as printed in eq. 9.
+
+    `robot` has the link tensors to use; mounting and payload are those of the model.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    dynamics, ratio = ArmDynamics(robot, model.setup), robot.gear_ratio
+    product, square = np.zeros((2, model.dof))
+    for batch in _targets(Path(bag)):
+        q, qd, qdd, torque = (batch[name] for name in _TARGETS[:4])
+        motor = ratio * qdd
+        product += (motor * (torque - dynamics.inverse_dynamics(q, qd, qdd)) / ratio).sum(axis=0)
+        square += np.square(motor).sum(axis=0)
+    return np.asarray(product / square)
 
 
 def _loads(
-    model: EnergyModel, recording: Recording, setups: RecordingDynamics
+    model: EnergyModel, recording: Recording, setups: RecordingDynamics, reference: bool
 ) -> Iterator[tuple[RecordedMotion, Array, Array]]:
     """Samples with one payload each, torque of the links, and with motors [samples, n], N m."""
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
     for motion in recorded_motions(recording.path, recording.cutoff):
         for rows, controller_payload in payload_runs(motion.payload):
             part = motion.cut(rows)
+            qdd = part.target_qdd if reference and np.isfinite(part.target_qdd).all() else part.qdd
             dynamics = ArmDynamics(setups.robot, setups.actual_setup(controller_payload))
-            link = dynamics.inverse_dynamics(part.q, part.qd, part.qdd)
-            yield part, link, link + inertia * part.qdd
+            link = dynamics.inverse_dynamics(part.q, part.qd, qdd)
+            yield part, link, link + inertia * qdd
 
 
 def _targets(bag: Path) -> Iterator[Telemetry]:

@@ -8,37 +8,39 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.powers import PowerOptions
+from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.experiment.limits import RepeatedMotion
-from ur_energy_model.identification.evaluation import Metrics
+from ur_energy_model.identification.evaluation import ErrorStatistics, Metrics
+from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.identification.published_models import (
     PublishedCurrentModel,
-    PublishedErrors,
+    PublishedSeries,
     fit_current_model,
-    published_errors,
+    plain_inertia,
+    published_series,
+    torque_errors,
 )
 from ur_energy_model.identification.torque_constants import split_inertia
-from ur_energy_model.model.drives import catalogue_motor_constants, motor_constant
+from ur_energy_model.model.drives import (
+    KT_OVER_KB,
+    catalogue_motor_constants,
+    motor_constant,
+)
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
 from ur_energy_model.report.analysis import Analysis, analyse
-from ur_energy_model.report.chart import Chart
-from ur_energy_model.report.recording_charts import (
-    current_chart,
-    current_error_chart,
-    energy_chart,
-    motion_chart,
-    path_chart,
-    power_chart,
-    torque_chart,
-    torque_error_chart,
-)
+from ur_energy_model.report.chart import BoxChart, Chart, Role
+from ur_energy_model.report.model_charts import comparison_chart, joints_chart
+from ur_energy_model.report.recording_charts import motion_chart, path_chart, torque_chart
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.trajectory.named_motions import Planner
+from ur_energy_model.typing import Array
 
 REPETITIONS = 2
 DISSIPATED_SHARE = 0.01
@@ -46,10 +48,15 @@ DISSIPATED_SHARE = 0.01
 LARGE, WRISTS = slice(0, 3), slice(3, 6)
 """Joints of the larger and the smaller size."""
 _SIZES = (("large_joints", LARGE), ("wrists", WRISTS))
-_CURRENT_LIMITS = {"large_joints": 0.020, "wrists": 0.066}
-"""RMS errors of the current in Table VII by size of joint [A]."""
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 _TESTS = ("A", "B")
+_KINDS = {"": "eq. 9 as printed", "_cylinders": "eq. 9, links of cylinders", "_ours": "ours"}
+_FRICTION = (
+    "k_v by joint [N m s/rad]",
+    "T_dir by joint [N m]",
+    "T_rev by joint [N m]",
+    "k_t by joint [N m/A]",
+)
 _ANOTHER = "another arm and data"
 
 
@@ -57,32 +64,30 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     """Fit on motion A; errors and energies of A and B by the paper's definitions, and ours."""
     bags = [_record(session, name) for name in _SEEDS]
     found = _identify(session, bags, "physical")
-    save_model(found.model, session.folder / "model.yaml")
+    model, robot = found.model, session.robot
+    save_model(model, session.folder / "model.yaml")
     catalogue = _catalogue(session, bags)
-    currents = fit_current_model(found.model, bags[0])
-    metrics = (found.fit[0], found.validation[0])
-    analyses = [
-        analyse(found.model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)
-    ]
-    rows = []
+    analyses = [analyse(model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)]
+    planned = [np.abs(each["target_qdd"]).max() for bag in bags for each in iterate_bag(bag)]
+    rows = [paper.row("max_acceleration", float(max(planned)))]
     for test, motion in zip(_TESTS, analyses, strict=True):
         rows += [
             paper.row(f"max_speed_{test}", float(np.abs(motion.current.qd).max())),
             paper.row(f"tool_speed_{test}", float(motion.flange_speed.max())),
         ]
-    rows += inertia_rows(paper, found.model, session.robot)
-    errors = [published_errors(found.model, bag, currents) for bag in bags]
-    for test, each, own in zip(_TESTS, errors, metrics, strict=True):
-        rows += torque_rows(paper, test, each, own)
-    rows += friction_rows(paper, found.model, currents)
-    for test, each, own in zip(_TESTS, errors, metrics, strict=True):
-        rows += current_rows(paper, test, each, own)
-    for test, bag in zip(_TESTS, bags, strict=True):
-        theirs = None if catalogue is None else _motion_energy(catalogue.model, bag)
-        energies = estimate_energy(found.model, bag)
-        rows += energy_rows(paper, test, theirs, energies)
+    metrics = dict(zip(_TESTS, (found.fit[0], found.validation[0]), strict=True))
+    by_test = dict(zip(_TESTS, bags, strict=True))
+    more, series = recorded_rows(paper, model, by_test, motors=_motors(robot))
+    rows += [*inertia_rows(paper, model, robot, bags[0], session.simulated), *more]
+    for test, own in metrics.items():
+        rows += _our_rows(paper, "torque", test, own.torque)
+        rows += _our_rows(paper, "current", test, own.current)
+    rows += our_friction_rows(paper, model)
+    for test, bag in by_test.items():
+        energies = estimate_energy(model, bag)
+        rows += our_energy_rows(paper, test, energies)
         if test == "B":
-            dissipated = float(energies.regeneration)
+            dissipated = max(0.0, float(energies.regeneration))
             if dissipated > DISSIPATED_SHARE * energies.supply:
                 session.warnings.append(
                     f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at "
@@ -93,8 +98,40 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     if catalogue is not None:
         save_model(catalogue.model, session.folder / "model_catalogue.yaml")
         rows += catalogue_rows(paper, catalogue, found)
-    draw_test_motions(session, analyses)
+    draw_test_motions(session, analyses, series)
     return session.finish(paper, rows)
+
+
+def recorded_rows(
+    paper: Paper,
+    model: EnergyModel,
+    bags: Mapping[str, Path],
+    *,
+    motors: tuple[Array, float] | None = None,
+) -> tuple[list[Row], dict[str, PublishedSeries]]:
+    """Tables V to VIII by the paper's own definitions from bags by test; the first one is fitted.
+
+    `motors`: see `published_series`. The series of each test come with the rows.
+    """
+    first = next(iter(bags.values()))
+    currents = fit_current_model(model, first)
+    derived = fit_current_model(model, first, reference=False)
+    rows, series = friction_rows(paper, currents), {}
+    for test, bag in bags.items():
+        series[test] = found = published_series(model, bag, currents, motors)
+        plain = published_series(model, bag, derived, reference=False)
+        rows += torque_rows(paper, test, torque_errors(model, bag))
+        rows += current_rows(paper, test, found, plain)
+        rows += energy_rows(paper, test, found)
+    return rows, series
+
+
+def _motors(robot: RobotDescription) -> tuple[Array, float] | None:
+    """Motor constants k_m [n] and k_b / k_t of the catalogue; None for an arm without them."""
+    try:
+        return catalogue_motor_constants(robot), 1.0 / KT_OVER_KB
+    except InputError:
+        return None
 
 
 def _record(session: ProtocolRun, name: str) -> Path:
@@ -130,108 +167,191 @@ def _catalogue(session: ProtocolRun, bags: list[Path]) -> Identification | None:
     return _identify(session, bags, "catalogue")
 
 
-def _motion_energy(model: EnergyModel, bag: Path) -> EnergySummary:
-    """Energies of a recording from its motion alone, as the paper computes them."""
-    return estimate_energy(model, bag, options=PowerOptions(method="motion"))
+def cylinder_tensors(robot: RobotDescription) -> Array:
+    """Inertia tensors [n, 3, 3], kg m^2, of links that are unions of cylinders (Table III).
+
+    The cylinders are the capsules that enclose the links, without their round ends, of one density
+    in a link; tensors are about their centre of mass, in the link's DH frame.
+    """
+    tensors = np.zeros((robot.dof, 3, 3))
+    capsules, _ = load_capsules(robot.name)
+    for link, mass in enumerate(robot.mass[~robot.fixed]):
+        own = [each for each in capsules if each.link == link + 1]
+        ends = np.array([[each.start, each.end] for each in own])
+        axis, middle = ends[:, 1] - ends[:, 0], ends.mean(axis=1)
+        radius, length = np.array([each.radius for each in own]), np.linalg.norm(axis, axis=1)
+        flat = length == 0.0  # a sphere: a cylinder as long as wide
+        axis[flat], length[flat] = [0.0, 0.0, 1.0], 2 * radius[flat]
+        axis /= np.linalg.norm(axis, axis=1)[:, None]
+        share = radius**2 * length
+        share *= mass / share.sum()
+        offset = middle - share @ middle / mass
+        across = share * (3 * radius**2 + length**2) / 12
+        along = share * radius**2 / 2 - across
+        square = np.einsum("ci,ci->c", offset, offset)
+        tensors[link] = (across + share * square).sum() * np.eye(3)
+        tensors[link] += np.einsum("c,ci,cj->ij", along, axis, axis)
+        tensors[link] -= np.einsum("c,ci,cj->ij", share, offset, offset)
+    return tensors
 
 
-def inertia_rows(paper: Paper, model: EnergyModel, robot: RobotDescription) -> list[Row]:
-    """Gear ratio and Table IV."""
-    reflected = np.array([joint.reflected_inertia for joint in model.joints])
-    motor_side, rotor = split_inertia(reflected, robot)
+def inertia_rows(
+    paper: Paper, model: EnergyModel, robot: RobotDescription, bag: Path, simulated: bool
+) -> list[Row]:
+    """Gear ratio and Table IV: eq. 9 as printed, with the controller's tensors and with cylinders.
+
+    A simulated controller computes target_moment with the inertias that eq. 9 then finds: no
+    evidence for their size.
+    """
     ratio, theirs = robot.gear_ratio, paper["gear_ratio"]
     judged = "agrees"
     if (ratio != theirs).any():
         judged = (
-            "differs: motor-side inertia, friction and torque constants from currents are 1 % "
-            f"(inertia 2 %) smaller than with {theirs:g}"
+            "differs: motor-side inertias and viscous coefficients are 2 %, Coulomb friction and "
+            f"torque constants 1 % smaller than with {theirs:g}"
         )
     here = float(ratio[0]) if (ratio == ratio[0]).all() else ratio
-    return [
+    rows = [
         paper.row("gear_ratio", here, judged=judged),
         paper.row("reducer_inertia", robot.reducer_inertia),
-        paper.row("motor_and_reducer", motor_side),
-        *(
-            paper.row(f"motor_inertia_{size}", float(known.mean()) if len(known) else None)
-            for size, joints in _SIZES
-            for known in [rotor[joints][np.isfinite(rotor[joints])]]
-        ),  # the reducers of CB3 arms are unpublished
+        paper.row("rated_torque", robot.max_torque[[0, -1]]),
+    ]
+    reflected = np.array([joint.reflected_inertia for joint in model.joints])
+    tensors = robot.inertia.copy()
+    tensors[~robot.fixed] = cylinder_tensors(robot)
+    found = {
+        "": plain_inertia(model, bag, robot),
+        "_cylinders": plain_inertia(model, bag, replace(robot, inertia=tensors)),
+        "_ours": split_inertia(reflected, robot)[0],
+    }
+    circular = "not evidence: simulator and model share the constant" if simulated else ""
+    for kind, values in found.items():
+        rows.append(paper.row("motor_and_reducer", values, kind=_KINDS[kind]))
+        for size, joints in _SIZES:
+            rotor = (values - robot.reducer_inertia)[joints]
+            finite = rotor[np.isfinite(rotor)]  # the reducers of CB3 arms are unpublished
+            mean = float(finite.mean()) if len(finite) else None
+            key, words = f"motor_inertia_{size}", circular * (mean is not None)
+            rows.append(paper.row(key, mean, kind=_KINDS[kind], judged=words))
+    rotor = found[""] - robot.reducer_inertia
+    known = [float(rotor[joints].mean()) for _, joints in _SIZES]
+    torque = [float(robot.max_torque[joints].mean()) / theirs for _, joints in _SIZES]
+    return [
+        *rows,
+        paper.row("catalogue_inertia", known),
+        paper.row("catalogue_torque", torque),
     ]
 
 
-def torque_rows(paper: Paper, test: str, errors: PublishedErrors, metrics: Metrics) -> list[Row]:
+def torque_rows(paper: Paper, test: str, torque: ErrorStatistics | None) -> list[Row]:
     """Table V for one test motion."""
-    if errors.torque is None:
+    if torque is None:
         return [paper.row("torque_none", None, test=test)]
-    torque, r2 = errors.torque, errors.torque.r2
     beyond = np.flatnonzero(torque.largest > 1.0)
     peak = f"agrees; {_ANOTHER}"
     if beyond.tolist() != [0, 1]:
         peak = f"differs: {len(beyond)} joints beyond 1 N m; arm and data differ"
-    fit = f"{'agrees' if r2.min() > 0.99 else 'differs'}; {_ANOTHER}"
+    fit = f"{'agrees' if torque.r2.min() > 0.99 else 'differs'}; {_ANOTHER}"
     return [
         paper.row("torque_mean", torque.mean, test=test),
         paper.row("torque_peak", torque.largest, test=test, judged=peak),
         paper.row("torque_rms", torque.rms, test=test),
-        paper.row("torque_r2", r2, test=test, judged=fit),
-        *_our_rows(paper, "torque", test, metrics.torque),
+        paper.row("torque_r2", torque.r2, test=test, judged=fit),
     ]
 
 
-def friction_rows(paper: Paper, model: EnergyModel, theirs: PublishedCurrentModel) -> list[Row]:
-    """Table VI: eq. 18 on every sample beside our fit of the same law."""
-    joints = model.joints
-    own = {
-        name: np.array([joint.friction.parameters.get(name, np.nan) for joint in joints])
-        for name in ("viscous", "coulomb_direct", "coulomb_reverse")
-    }
+def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
+    """Table VI: eq. 18 on every sample."""
+    rows = [
+        paper.row("friction", here, name=name)
+        for name, here in zip(
+            _FRICTION,
+            (theirs.viscous, theirs.coulomb_direct, theirs.coulomb_reverse, theirs.torque_constant),
+            strict=True,
+        )
+    ]
+    constant = [float(theirs.torque_constant[part].mean()) for _, part in _SIZES]
+    rows += [
+        paper.row(f"torque_constant_{size}", mean)
+        for (size, _), mean in zip(_SIZES, constant, strict=True)
+    ]
+    inside = all(
+        0.9 * low <= mean <= 1.1 * high
+        for mean, (low, high) in zip(constant, paper["k_t_ranges"], strict=True)
+    )
+    judged = f"{'agrees' if inside else 'differs'}; {_ANOTHER}"
+    return [*rows, paper.row("catalogue_k_t", constant, judged=judged)]
+
+
+def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
+    """Our fit of the same law beside Table VI."""
+    joints, names = model.joints, ("viscous", "coulomb_direct", "coulomb_reverse")
     constant = np.array([joint.torque_constant for joint in joints])
-    rows = []
-    for name, published, here in (
-        ("k_v by joint [N m s/rad]", theirs.viscous, own["viscous"]),
-        ("T_dir by joint [N m]", theirs.coulomb_direct, own["coulomb_direct"]),
-        ("T_rev by joint [N m]", theirs.coulomb_reverse, own["coulomb_reverse"]),
-        ("k_t by joint [N m/A]", theirs.torque_constant, constant),
-    ):
-        rows.append(paper.row("friction", published, name=name))
-        rows.append(paper.row("friction_ours", here, name=name))
+    own = [
+        np.array([each.friction.parameters.get(name, np.nan) for each in joints]) for name in names
+    ]
+    rows = [
+        paper.row("friction_ours", here, name=name)
+        for name, here in zip(_FRICTION, (*own, constant), strict=True)
+    ]
     for size, part in _SIZES:
-        key = f"torque_constant_{size}"
-        rows.append(paper.row(key, float(theirs.torque_constant[part].mean())))
-        rows.append(paper.row(f"{key}_ours", float(constant[part].mean())))
+        rows.append(paper.row(f"torque_constant_{size}_ours", float(constant[part].mean())))
     return rows
 
 
-def current_rows(paper: Paper, test: str, errors: PublishedErrors, metrics: Metrics) -> list[Row]:
-    """Table VII for one test motion."""
-    current, r2 = errors.current, errors.current.r2
+def current_rows(
+    paper: Paper, test: str, series: PublishedSeries, derived: PublishedSeries
+) -> list[Row]:
+    """Table VII for one test motion; `derived` is by accelerations derived from the speed."""
+    current, plain, own = (ErrorStatistics(series.measured.shape[1]) for _ in range(3))
+    current.accumulate(series.measured, series.modelled)
+    plain.accumulate(derived.measured, derived.modelled)
+    own.accumulate(series.measured, series.own)
     peak = f"{'agrees' if current.largest.max() > 1.0 else 'differs: smaller'}; {_ANOTHER}"
     rows = [
         paper.row("current_mean", current.mean, test=test),
         paper.row("current_peak", current.largest, test=test, judged=peak),
     ]
     for size, joints in _SIZES:
-        limit, rms = _CURRENT_LIMITS[size], current.rms[joints]
+        limit, rms = paper["current_limits"][size], current.rms[joints]
         judged = f"agrees; {_ANOTHER}"
         if (rms > limit).any():
-            judged = (
-                f"differs: {rms.max() / limit:.1f} times as large; simulated currents are as "
-                "noisy as those recorded on UR5e arms"
-            )
+            judged = f"differs: {rms.max() / limit:.1f} times as large, see Errata"
         rows.append(paper.row(f"current_rms_{size}", rms, test=test, judged=judged))
-    fit = f"{'agrees' if r2.min() >= 0.985 else 'differs'}; {_ANOTHER}"
+    fit = f"{'agrees' if current.r2.min() >= 0.985 else 'differs'}; {_ANOTHER}"
     return [
         *rows,
-        paper.row("current_r2", r2, test=test, judged=fit),
-        *_our_rows(paper, "current", test, metrics.current),
-        paper.row("current_rms_our_law", errors.own_current.rms, test=test),
+        paper.row("current_r2", current.r2, test=test, judged=fit),
+        paper.row("current_deviation", series.measured.std(axis=0), test=test),
+        *(
+            paper.row("current_part", part, test=test, part=name)
+            for name, part in _error_parts(series).items()
+        ),
+        paper.row("current_rms_derived", plain.rms, test=test),
+        paper.row("current_rms_our_law", own.rms, test=test),
     ]
+
+
+def _error_parts(series: PublishedSeries) -> dict[str, Array]:
+    """RMS error of the current [n], A, moving and at standstill, and its white noise.
+
+    White noise is what neighbouring samples do not have in common: by second differences.
+    """
+    moving = np.abs(series.qd) > MOVING_SPEED
+    square = np.square(series.modelled - series.measured)
+    with np.errstate(invalid="ignore"):
+        means = {
+            name: np.sqrt(np.where(rows, square, 0.0).sum(axis=0) / rows.sum(axis=0))
+            for name, rows in (("moving", moving), ("at standstill", ~moving))
+        }
+    noise = np.diff(series.measured, 2, axis=0).std(axis=0) / np.sqrt(6.0)
+    return {**means, "of white noise": np.asarray(noise)}
 
 
 def _our_rows(
     paper: Paper, what: str, test: str, entries: Sequence[Mapping[str, float | None]] | None
 ) -> list[Row]:
-    """RMS and R2 as METRICS have them; nothing where they have none."""
+    """RMS and R2 of our model; nothing where it has none."""
     if entries is None:
         return []
     return [
@@ -240,27 +360,30 @@ def _our_rows(
     ]
 
 
-def energy_rows(
-    paper: Paper, test: str, catalogue: EnergySummary | None, own: EnergySummary
-) -> list[Row]:
-    """Table VIII for one test motion: the catalogue power model of the paper, and ours."""
-    rows = []
-    for key, found in (("energy", catalogue), ("energy_ours", own)):
-        if found is None:
-            continue
-        mechanical, electrical = float(found.mechanical.sum()), float(found.electrical.sum())
-        share = mechanical / electrical if electrical else float("nan")
-        whole = [mechanical, electrical, share]
-        values = {
-            "mechanical energy by joint [J]": found.mechanical,
-            "electrical energy by joint [J]": found.electrical,
-            "efficiency by joint": found.efficiency,
-            "mechanical, electrical energy [J] and efficiency of the arm": whole,
-        }
-        rows += [paper.row(key, here, what=what, test=test) for what, here in values.items()]
+def energy_rows(paper: Paper, test: str, series: PublishedSeries) -> list[Row]:
+    """Table VIII for one test motion: eq. 23 with the coefficients of Table VI."""
+    return [] if series.energies is None else _energies(paper, "energy", test, *series.energies)
+
+
+def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:
+    """Table VIII by our power model, and the energy at the supply."""
+    rows = _energies(paper, "energy_ours", test, own.mechanical, own.electrical)
     supply = [own.supply, float("nan") if own.bus is None else own.bus]
-    supply += [] if catalogue is None else [catalogue.supply]
     return [*rows, paper.row("supply_energy", supply, test=test)]
+
+
+def _energies(paper: Paper, key: str, test: str, mechanical: Array, electrical: Array) -> list[Row]:
+    whole = [float(mechanical.sum()), float(electrical.sum())]
+    values = {
+        "mechanical energy by joint [J]": mechanical,
+        "electrical energy by joint [J]": electrical,
+        "efficiency by joint": efficiency(mechanical, electrical),
+        "mechanical, electrical energy [J] and efficiency of the arm": [
+            *whole,
+            whole[0] / whole[1],
+        ],
+    }
+    return [paper.row(key, here, what=what, test=test) for what, here in values.items()]
 
 
 def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification) -> list[Row]:
@@ -283,26 +406,74 @@ def catalogue_rows(paper: Paper, catalogue: Identification, own: Identification)
     return rows
 
 
-def draw_test_motions(session: ProtocolRun, analyses: Sequence[Analysis]) -> None:
-    """Draw the figures of both test motions, A and B."""
-    figures: list[tuple[str, str, Chart | None]] = [
-        ("Fig. 10", "a_b", torque_error_chart(analyses)),
-        ("Fig. 13", "a_b", current_error_chart(analyses)),
+def draw_test_motions(
+    session: ProtocolRun, analyses: Sequence[Analysis], series: Mapping[str, PublishedSeries]
+) -> None:
+    """Draw the figures of both test motions; currents and powers are those of the paper's model."""
+    names = session.robot.joint_names
+    torques = [each.torque.modelled - each.torque.recorded for each in analyses if each.torque]
+    currents = [each.modelled - each.measured for each in series.values()]
+    figures: list[tuple[str, Chart | None]] = [
+        ("Fig. 10", _boxes("torque", "N m", names, torques)),
+        ("Fig. 13", _boxes("current", "A", names, currents)),
     ]
-    for test, analysis, numbers in zip(
-        "ab", analyses, ((2, 8, 11, 14), (3, 9, 12, 15)), strict=True
+    for (test, found), analysis, numbers in zip(
+        series.items(), analyses, ((2, 8, 11, 14), (3, 9, 12, 15)), strict=True
     ):
         motion, torque, current, power = (f"Fig. {number}" for number in numbers)
-        figures += [
-            (motion, test, motion_chart(analysis)),
-            ("Fig. 4", test, path_chart(analysis)),
-            (torque, test, torque_chart(analysis)),
-            (current, test, current_chart(analysis)),
-            (power, test, power_chart(analysis)),
-            (power, test, energy_chart(analysis)),
+        time, end = found.time - found.time[0], f", test {test}"
+        curves: list[tuple[str, Role, Array]] = [
+            ("measured", "measured", found.measured),
+            ("eq. 17", "model", found.modelled),
+            ("ours", "truth", found.own),
         ]
-    for place, test, chart in figures:
+        title = f"Current, measured, by eq. 17 and by our law, every sample{end}"
+        figures += [
+            (motion, _named(motion_chart(analysis), test)),
+            ("Fig. 4", _named(path_chart(analysis), test)),
+            (torque, _named(torque_chart(analysis), test)),
+            (current, comparison_chart(f"s0_current_{test}", title, time, curves, names, "A")),
+        ]
+        if found.electrical is not None:
+            steps = np.diff(time, prepend=time[0])[:, None]
+            values = {
+                "electrical power [W]": found.electrical,
+                "mechanical power [W]": found.mechanical,
+                "electrical energy [J]": np.cumsum(steps * found.electrical, axis=0),
+            }
+            title = f"Power of each motor by eq. 23, and its energy{end}"
+            figures.append((power, joints_chart(f"s0_power_{test}", title, time, values, names)))
+    for place, chart in figures:
         if chart is not None:
-            title = f"{chart.title}, {' and '.join(test.upper().split('_'))}"
-            named = replace(chart, key=f"s0_{chart.key}_{test}", title=title, caption="")
-            session.picture(named, place)
+            session.picture(chart, place)
+
+
+def _named(chart: Chart | None, test: str) -> Chart | None:
+    """A chart of the report under the name of its test."""
+    if chart is None:
+        return None
+    title = f"{chart.title}, test {test}"
+    return replace(chart, key=f"s0_{chart.key}_{test}", title=title, caption="")
+
+
+def _boxes(what: str, unit: str, names: Sequence[str], errors: Sequence[Array]) -> BoxChart | None:
+    """Errors [samples, n] of both tests; whiskers to the last value within 1.5 quartile ranges."""
+    if not errors:
+        return None
+
+    def box(error: Array) -> list[float]:
+        first, middle, third = np.percentile(error, (25, 50, 75))
+        reach = 1.5 * (third - first)
+        inside = error[(error >= first - reach) & (error <= third + reach)]
+        low, high = float(inside.min()), float(inside.max())
+        return [low, low, first, middle, third, high, high]
+
+    return BoxChart(
+        key=f"s0_{what}_error",
+        title=f"{what.capitalize()} errors of the paper's model, tests A and B, without outliers",
+        caption="",
+        y_label=f"error [{unit}]",
+        categories=names,
+        series=_TESTS,
+        boxes=np.array([[box(column) for column in each.T] for each in errors]),
+    )

@@ -17,6 +17,7 @@ from ur_energy_model.identification.base_parameter_fit import identify_base_para
 from ur_energy_model.identification.base_parameters import FullRegressor, Regrouping, regroup
 from ur_energy_model.identification.evaluation import ErrorStatistics
 from ur_energy_model.identification.payload import identify_payload
+from ur_energy_model.identification.physical_consistency import nearest_possible
 from ur_energy_model.identification.pipeline import Identification, identify
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -40,6 +41,8 @@ _POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3
 """Of the encoders [rad, rad/s], assumed."""
 _DECIMALS = 4
 """Digits of base parameters that are kept [kg m^2, kg m, ...]."""
+_UNBOUNDED = 1e4
+"""Spread of parameters that are free [kg, kg m, kg m^2]."""
 _NOTEWORTHY = 0.05
 """Differences from here on show in the digits of Table 5."""
 
@@ -126,10 +129,12 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
         session.design(name, session.seed + k, request, population=population, binary=True)
         for k, name in enumerate(("excitation", "general"))
     )
+    middle = np.mean(paper["angles"], axis=1)  # zero of the robot file
     trajectory, differs = design.trajectory, ("method",) if session.quick else ()
     rows = [
         paper.row("a", robot.a),
         paper.row("d", robot.d),
+        paper.row("angles", middle[:, None] + np.degrees(robot.max_position)[:, None] * [-1, 1]),
         paper.row("max_velocity", np.degrees(robot.max_velocity)),
         paper.row("max_acceleration", np.degrees(robot.max_acceleration)),
         paper.row("gear_ratios", robot.gear_ratio),
@@ -247,6 +252,7 @@ def _experiment_rows(
         paper.row("viscous", [found[f"fv_{j}"] for j in joints]),
         paper.row("inertial_deviation", max(abs(found[name] - true[name]) for name in names)),
     ]
+    rows += _possible_rows(paper, robot)
     draw_processing(session, runs[0], clean[0])
     draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
     judged = "see text: closer, as the simulated arm has no coupled wrist drives"
@@ -259,6 +265,25 @@ def _experiment_rows(
             paper.row(f"{kind}_r2", errors.r2, judged=judged),
         ]
         draw_verification(session, measured, predicted, f"s4_{kind}_torque", place)
+    return rows
+
+
+def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
+    """Table 9 beside the nearest base parameters that any links can have."""
+    names = paper["base_names"]
+    theirs = dict(zip(names, paper["identified"], strict=True))
+    model = BaseModel.of(robot, names, friction=False)
+    combination, nominal = model.regrouping.combination, model.regressor.nominal()
+    wanted = np.array([theirs[model.regrouping.names[k]] for k in model.regrouping.base])
+    anywhere = np.full(len(nominal), _UNBOUNDED)
+    found = nearest_possible(np.eye(len(wanted)), combination, wanted, nominal, anywhere, robot.dof)
+    nearest, rows = model.by_name(combination @ found), []
+    for link in range(1, robot.dof + 1):
+        own = [name for name in names if name.endswith(f"_{link}")]
+        label = f"link {link}: {' '.join(name.split('_')[0] for name in own)}"
+        published, here = ([values[name] for name in own] for values in (theirs, nearest))
+        judged = _same(published, here, "what links can have")
+        rows.append(paper.row("possible", here, published=published, link=label, judged=judged))
     return rows
 
 
@@ -491,6 +516,7 @@ def check_load(session: ProtocolRun, paper: Paper) -> list[Row]:
         paper.row("load_torque", applied),
         paper.row("load_torque_estimated", estimated),
         paper.row("load_ratio", estimated / applied),
+        paper.row("coefficients", paper["torque_coefficients"]),
         paper.row("calibrated", applied / (mean * ratio), true=f"{true:.5f}"),
     ]
 
