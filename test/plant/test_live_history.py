@@ -101,7 +101,7 @@ def test_it_equals_the_history_of_the_bag_and_time_of_both_counts_once(tmp_path:
         assert len(mine) == len(its) > 0
         for one, other in zip(mine, its, strict=True):
             assert one["arm"] == SERIAL
-            for name in ("total_energy", "bus_energy", "total_std"):
+            for name in ("total_energy", "bus_energy"):
                 # The step at which the standby power becomes known has half of the model's.
                 assert one[name] == pytest.approx(other[name], rel=1e-9, abs=0.01)
             # That of the live one has the model's standby power until standstill shows another.
