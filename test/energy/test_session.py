@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,22 @@ def test_a_joint_that_does_not_move_stays_unknown() -> None:
     session = anchored(arm(), motion(arm(), still=(2,)))
     assert session.friction_scale[2] == 1.0
     assert session.friction_std[2] == arm().sessions.friction_of(N)[2]
+
+
+@pytest.mark.parametrize(("size", "wide"), [(0.05, False), (0.5, True)])
+def test_currents_that_no_friction_explains_widen_the_intervals_that_follow(
+    size: float, wide: bool
+) -> None:
+    model, random = arm(), np.random.default_rng(2)
+    model = replace(model, joints=tuple(replace(j, current_residual=0.05) for j in model.joints))
+    time, q, qd, qdd, current = motion(model, seconds=20.0, noise=0.0)
+    slow = random.standard_normal((1 + len(time) // 30, N))
+    current = current + size * np.repeat(slow, 30, axis=0)[: len(time)]
+    anchor = FrictionAnchor(model)
+    load = model.dynamics().inverse_dynamics(q, qd, qdd) + qdd
+    parts, left = anchor.split(qd, load, current, None)
+    found, variance = anchor.track(time, qd, parts, left)
+    late = time > 5.0
+    assert (variance[late].mean() > 0.1) == wide
+    within = np.abs(found - left) <= 1.96 * np.sqrt(variance + 0.05**2)
+    assert 0.9 <= within[late].mean() <= 0.99

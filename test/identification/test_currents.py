@@ -150,7 +150,7 @@ def test_a_recording_of_another_day_anchors_its_session(
     bag = arm(1.0, 31.0).bag(tmp_path, seed=50, seconds=12, still=tuple(range(6)))
     session = evaluate(model, bag).as_json()["session"]
     assert session["standby"] == pytest.approx(31.0, abs=0.5)
-    assert session["standby_std"] < 0.2 * STANDBY_SPREAD
+    assert session["standby_std"] < 0.3 * STANDBY_SPREAD
 
 
 def test_an_inertia_other_than_the_controllers_is_found_where_currents_show_it(
