@@ -117,7 +117,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: QuickRun) -> None:
     assert ours == pytest.approx(measured, rel=0.03)
     reference = here(outcome, "current, RMS error, joints 1-3, A [A]")
     derived = here(outcome, "current, RMS error by joint, accelerations from speeds, A [A]")[:3]
-    assert reference.mean() < derived.mean()
+    np.testing.assert_allclose(reference, derived, rtol=0.2)
     constants = here(outcome, "k_t by joint [N m/A]")
     np.testing.assert_allclose(constants, here(outcome, "k_t by joint [N m/A], ours"), rtol=0.2)
     assert here(outcome, "gear ratio") == 101

@@ -56,7 +56,8 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     for part, test in tests.items():
         rows += _error_rows(paper, robot.name, part, test, ecbot)
     rows += _parameter_rows(paper, ecbot)
-    rows += _our_rows(session, paper, training[:1], testing)
+    rows += _table_1(paper, robot)
+    rows += _our_rows(session, paper, training, testing)
     _draw(session, tests)
     return session.finish(paper, rows)
 
@@ -120,6 +121,7 @@ def _error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecb
         "part": _PARTS[part],
         "what": "current" if current else "joint torque",
         "unit": "A" if current else "N m",
+        "equations": "12, 16" if current else "11, 17",
     }
     rows = []
     for key, published, here, tolerance in (
@@ -135,9 +137,30 @@ def _error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecb
     return rows
 
 
+_DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}
+"""Decimal places of Table I."""
+
+
+def _table_1(paper: Paper, robot: RobotDescription) -> list[Row]:
+    """Table I beside the robot file, which it should round."""
+    ours = {
+        "d": robot.d, "a": robot.a, "mass": robot.mass, "first_centre": robot.center_of_mass[0],
+    }  # fmt: skip
+    if robot.name not in paper["table_1"]:
+        return [paper.row(key, here) for key, here in ours.items()]
+    rows = []
+    for key, theirs in paper["table_1"][robot.name].items():
+        off = np.abs(ours[key] - theirs) > 0.51 * 10.0 ** -_DIGITS[key]
+        judged = f"differs: entry {', '.join(map(str, np.flatnonzero(off) + 1))}"
+        rows.append(
+            paper.row(key, ours[key], published=theirs, judged=judged if off.any() else "input")
+        )
+    return rows
+
+
 def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
     """What eq. 18-21 found; the paper does not print it."""
-    dynamics = ecbot.dynamics
+    dynamics, law = ecbot.dynamics, "12" if ecbot.measured == "current" else "11"
     found = {
         "torque_constant": dynamics.torque_constant,
         "viscous": dynamics.viscous,
@@ -145,11 +168,11 @@ def _parameter_rows(paper: Paper, ecbot: Ecbot) -> list[Row]:
         "inertia": dynamics.inertia,
         "constant_power": float(ecbot.coefficients[0]),
     }
-    return [paper.row(key, here) for key, here in found.items() if here is not None]
+    return [paper.row(key, here, law=law) for key, here in found.items() if here is not None]
 
 
 def _our_rows(session: ProtocolRun, paper: Paper, training: list[Path], testing: Path) -> list[Row]:
-    """Power of both models of `ur_energy identify` on the testing data, as METRICS have it."""
+    """Power of both models of `ur_energy identify` on the testing data."""
     rows = []
     for kind, label in (("ecbot", "free model"), ("physical", "physical model")):
         found = identify(

@@ -131,7 +131,10 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     )
     middle = np.mean(paper["angles"], axis=1)  # zero of the robot file
     trajectory, differs = design.trajectory, ("method",) if session.quick else ()
+    # A turn of the first joint turns the whole upright arm, which no torque shows.
+    offset = "differs: joint 1 counts from a quarter turn away, which changes no torque"
     rows = [
+        paper.row("theta", np.abs(np.degrees(robot.theta) - middle), judged=offset),
         paper.row("a", robot.a),
         paper.row("d", robot.d),
         paper.row("angles", middle[:, None] + np.degrees(robot.max_position)[:, None] * [-1, 1]),
