@@ -211,8 +211,8 @@ def _warnings(
 # weights of the links and of a payload are uncertain in different ways:
 #
 # - A drive's gain against its own links was identified in this very arm. Its error is what friction
-#   and links do not repeat. Joints that lift far more than their friction determine it well; wrists
-#   hardly lift their links, and there the stated deviation of the torque constant applies.
+#   and links do not repeat. Joints that lift far more than their friction determine it well, wrists
+#   hardly lift their links.
 # - The gain against a payload has, in addition, what links weigh beyond the published ones, common
 #   to all joints (cables, covers and screws belong to no published link), and for each joint.
 
@@ -310,10 +310,8 @@ def estimate_payload(
         share = _FRICTION_SHARE * np.sqrt(_SHARED_FOR / seconds)
         friction = np.minimum(share * columns.typical_friction / np.maximum(weight, _LEAST), 1.0)
         if calibration is None:
-            stated = [j.std.get("torque_constant", 0.0) / j.torque_constant for j in model.joints]
-            gain = np.minimum(np.hypot(REPEATABLE, friction), np.maximum(stated, REPEATABLE))
-            one_each, empty = np.ones(columns.dof), known_mass == 0.0
-            prior = _prior(columns, one_each, np.diag(gain**2), empty=empty)
+            gain = np.diag(REPEATABLE**2 + friction**2)
+            prior = _prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
         else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
             covariance = calibration.covariance.copy()
             gains = CalibrationLayout(columns.dof).link_gain
