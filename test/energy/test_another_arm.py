@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import known_model
-from test.energy.unseen_arms import Trial, compared, record
-from test.identification.exact_arm import write_bag
+from test.energy.unseen_arms import Trial, compared, record, without_bus
+from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.telemetry_checks import doubt_about_arm, model_of_arm
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.telemetry.csv.reader import read_csv
-from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 VARIANTS = {
     "currents": PowerOptions(),
@@ -120,3 +121,60 @@ def test_friction_far_from_the_models_indicates_another_arm() -> None:
     assert doubt_about_arm(_model("1"), unknown, far) is not None
     assert doubt_about_arm(_model("1"), unknown, later) is None  # a UR10e three months later
     assert doubt_about_arm(_model("1"), known, far) is None
+
+
+def _at(telemetry: Telemetry, start: float, host: float | None) -> Telemetry:
+    """The recording at another time of the controller's clock [s], and of day [s] where known."""
+    passed = telemetry.time - telemetry.time[0]
+    stamp = None if host is None else ((1.7e9 + host + passed) * 1e9).astype(np.int64)
+    return replace(telemetry, time=start + passed, stamp=stamp)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Telemetry, dict[bool, EnergyModel]]:
+    """A recording, and models from it with and without host stamps, from 5000 s of the clock on."""
+    telemetry, folder = ExactArm().record(20.0, rate=125.0, seed=1), tmp_path_factory.mktemp("fit")
+    models = {}
+    for stamped in (True, False):
+        whole = _at(telemetry, 5000.0, 0.0 if stamped else None)
+        save_model(identify([write_bag(folder / str(stamped), whole)], "ur5e").model, folder / "m")
+        models[stamped] = load_model(folder / "m")
+    return telemetry, models
+
+
+@pytest.mark.parametrize(
+    ("start", "host", "same"),
+    [
+        (9000.0, 4000.0, True),  # an hour later
+        (4000.0, -1000.0, True),  # before it
+        (100.0, 4000.0, False),  # the controller was started again
+        (5100.0, 3 * 86400.0, False),  # another day, its clock at a similar time
+        (5010.0 + 2 * 86400.0, 2 * 86400.0, False),  # days later without a restart
+        (5025.0, None, True),  # it goes on
+        (5000.0, None, False),  # clocks that all begin alike
+        (5600.0, None, False),
+    ],
+)
+def test_without_bus_power_standby_is_that_of_the_same_session_only(
+    made: tuple[Telemetry, dict[bool, EnergyModel]],
+    tmp_path: Path,
+    start: float,
+    host: float | None,
+    same: bool,
+) -> None:
+    telemetry, models = made
+    bag = write_bag(tmp_path / "bag", _at(without_bus(telemetry), start, host))
+    model, truth = (
+        models[host is not None],
+        np.trapezoid(np.asarray(telemetry.bus_power), telemetry.time),
+    )
+    found = estimate_energy(model, bag)
+    width = CONFIDENCE * found.supply_std / found.duration
+    assert abs(found.supply - truth) < CONFIDENCE * found.supply_std
+    assert width < 2.0 if same else width > 4.5  # W: a session's standby varies by 2.5 W
+    other = replace(model, provenance={**model.provenance, "serial": "1"})
+    info = replace(telemetry.info, serial="2")
+    bag = write_bag(
+        tmp_path / "other", replace(_at(without_bus(telemetry), start, host), info=info)
+    )
+    assert CONFIDENCE * estimate_energy(other, bag).supply_std / found.duration > 4.5

@@ -23,6 +23,7 @@ from ur_energy_model.energy.powers import (
     arm_states,
 )
 from ur_energy_model.energy.session import (
+    MOTION_STD,
     RecordingStandby,
     SessionModel,
     SettledStandby,
@@ -33,6 +34,7 @@ from ur_energy_model.energy.telemetry_checks import (
     OperatingConditions,
     UsableSamples,
     check_joints,
+    is_same_session,
     most_power,
     rated_limits,
 )
@@ -319,7 +321,8 @@ class EnergyCalculator:
         """Take the standby power of a finished recording in a first pass over its batches.
 
         Powers contain it from the first sample on: that of a session is its mean over all settled
-        standstill. Without bus power, and without `track_standby`, nothing changes.
+        standstill. Without bus power it is the model's, whose deviation is smaller in the session
+        that the model was identified in. Without `track_standby` nothing changes.
 
         Raises:
             MissingFieldError: a field that the method needs is missing.
@@ -330,6 +333,8 @@ class EnergyCalculator:
         first._counted, first._follows_friction = None, False
         for batch in batches:
             if batch.bus_power is None:
+                if is_same_session(self.model, batch):
+                    self.standby.spread = MOTION_STD
                 return
             first(batch)
         self.standby, self._counted = RecordingStandby(first.standby), None

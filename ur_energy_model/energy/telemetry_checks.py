@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -249,6 +251,42 @@ def serials(model: EnergyModel, info: RecordingInfo) -> dict[str, str | None]:
     """Serial numbers of the arms of a model and of a recording, as in JSON output."""
     own = model.provenance.get("serial")
     return {"model": str(own) if own else None, "recording": info.serial or None}
+
+
+SAME_DAY = 43_200.0
+"""Time between two recordings that may be of one session, by a clock that ran on [s]."""
+CONTINUED = 60.0
+"""The same where the time of day is not known, the recording being the later one [s]: many
+controllers' clocks begin with each start, so that other days have similar times."""
+CLOCKS_APART = 5.0
+"""Drift of the controller's clock from the host's within SAME_DAY [s]."""
+_YEAR_2000 = 9.5e8
+
+
+def is_same_session(model: EnergyModel, samples: Telemetry) -> bool:
+    """Whether samples are of the session that a model's standby power was identified in.
+
+    In it all of its recordings were made, and the controller was not started again since.
+    """
+    made = model.provenance
+    if (
+        model.bus.source != "bus_power"
+        or same_serial(made.get("serial"), samples.info.serial) is False
+    ):
+        return False
+    time, stamp, bags = float(samples.time[0]), samples.stamp, made.get("bags") or ()
+
+    def follows(bag: Mapping[str, Any]) -> bool:
+        if not bag.get("controller_time"):  # models of earlier versions
+            return False
+        begin, end = bag["controller_time"]
+        near = max(begin - time, time - end) < SAME_DAY
+        if stamp is None or not bag["host_time"]:
+            return bool(near if time > _YEAR_2000 else 0.0 <= time - end < CONTINUED)
+        passed = 1e-9 * float(stamp[0]) - datetime.fromisoformat(bag["host_time"][0]).timestamp()
+        return bool(near and abs(passed - (time - begin)) < CLOCKS_APART)
+
+    return bool(bags) and all(map(follows, bags))
 
 
 def model_of_arm(

@@ -292,6 +292,8 @@ class _Arm:
             for name in ("sha256", "samples", "duration", "rate", "cutoff"):
                 bag[name] = getattr(each, name)
             bag["position_delay"] = each.delay
+            bag["controller_time"] = list(each.controller_time)
+            bag["host_time"] = None if each.host_time is None else list(map(_iso, each.host_time))
             if each.kept is not None:
                 bag["seconds_of_motion_used"] = each.kept.motions
                 bag["seconds_of_samples_used"] = each.kept.samples
@@ -307,6 +309,11 @@ class _Arm:
             "power_factors": factors,
             KEY: {} if self.null is None else {"current": self.null.coefficients},
         }
+
+
+def _iso(stamp: int) -> str:
+    """A host time [ns] in UTC, ISO 8601."""
+    return datetime.fromtimestamp(1e-9 * stamp, timezone.utc).isoformat(timespec="seconds")
 
 
 class _Work:

@@ -353,6 +353,9 @@ class Recording:
     power: PowerFit  # accumulated bus power
     samples: int  # number of samples read
     duration: float  # without gaps [s]
+    # First and last controller time [s] and host time [ns], None if not recorded
+    controller_time: tuple[float, float]
+    host_time: tuple[int, int] | None
     delay: float  # of actual_q behind target_q [s], NaN if unknown
     warmth: Array  # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
     # First payload set there, mass and centre [4], kg and m; NaN if unknown
@@ -452,6 +455,7 @@ def read_recording(
     check, power, parts = RecordingQualityCheck(), PowerFit(robot), KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
+    times, stamps = list[float](), list[int]()
     products, squares = 0.0, 0.0  # of speed with position error, whose ratio is the delay
 
     def started() -> MotionStream:
@@ -471,6 +475,9 @@ def read_recording(
         check_batch(path, batch, required, robot.dof)
         samples += len(batch)
         duration += batch.duration
+        times = [*times[:1], float(batch.time[0]), float(batch.time[-1])]
+        if batch.stamp is not None:
+            stamps = [*stamps[:1], int(batch.stamp[0]), int(batch.stamp[-1])]
         check.observe(batch)
         power.accumulate(batch)
         torque.append(batch)
@@ -503,6 +510,8 @@ def read_recording(
         power=power,
         samples=samples,
         duration=duration,
+        controller_time=(times[0], times[-1]),
+        host_time=(stamps[0], stamps[-1]) if stamps else None,
         delay=products / squares if squares > 0 else float("nan"),
         warmth=parts.warmth,
         controller_payload=parts.controller_payload,
