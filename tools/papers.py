@@ -2,43 +2,113 @@
 
 python -m tools.papers [FOLDER]
 
-An interrupted run in the same FOLDER (default build/papers) continues.
+An interrupted run in the same FOLDER (default build/papers) continues. Values of real recordings
+are those of tools/papers_recorded.json; it is made anew where ../shared/data has the recordings.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import progress
+from ur_energy_model.errors import IdentificationError
+from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.identification.published_models import Ecbot
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers import s0, s1, s2
 from ur_energy_model.papers.page import PaperResult, markdown, run_papers
+from ur_energy_model.papers.protocol import Row, cell, paper
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "papers.md"
 IMAGES = ROOT / "docs" / "images" / "papers"
+DATA = ROOT.parent / "shared" / "data"
+RECORDED = ROOT / "tools" / "papers_recorded.json"
 SEEDS = 20
 REMARK = (
     "This page was made by `make papers`: `ur_energy protocol all --simulated` (seed 0) and, for "
     "the columns of many arms, {seeds} quick runs with seeds of their own: median (5 to 95 %); "
     "percentile of the published value."
 )
+REAL = (
+    "Recorded: by the same definitions from the recordings of real arms of "
+    "[accuracy.md](accuracy.md#sources); {names}. A is fitted, B is another motion."
+)
+TESTS = {
+    "ur3e": {"A": "ur3e_moves_payload_1.07kg_25hz_36s"},
+    "ur5e": {"A": "ur5e_pick_place_50hz_24s"},
+    "ur10e": {"A": "ur10e_excitation_50s", "B": "ur10e_point_to_point_57s"},
+}
+"""Recordings of each arm by test of S0."""
 
 
 def main() -> None:
     """Run the protocols, then write the page and copy its pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "papers"
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if DATA.is_dir():
+        RECORDED.write_text(json.dumps(recorded(), indent=1) + "\n", encoding="utf-8")
+    real = json.loads(RECORDED.read_text(encoding="utf-8"))
     with progress("papers") as bar:
-        results = run_papers(folder, seeds=SEEDS, progress=bar)
+        results = run_papers(folder, seeds=SEEDS, recorded=real, progress=bar)
     failed = [error for result in results for error in result.errors]
     if failed:
         raise SystemExit("\n".join(failed))
     publish(folder, results)
+
+
+def recorded() -> dict[str, dict[str, str]]:
+    """Values of real recordings by paper, and by key and figure of the row."""
+    found: dict[str, dict[str, list[str]]] = {"s0": {}, "s1": {}, "s2": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        for robot, tests in TESTS.items():
+            bags = {test: _bag(Path(folder), robot, name) for test, name in tests.items()}
+            for key, row in _rows(robot, bags):
+                if row.here is not None and row.published is not None and row.verdict != "input":
+                    values = found[key].setdefault(f"{row.key} {row.figure}", [])
+                    values.append(f"{robot.upper().replace('E', 'e')} {cell(row.here)}")
+    return {
+        key: {row: "; ".join(each) for row, each in rows.items()} for key, rows in found.items()
+    }
+
+
+def _bag(folder: Path, robot: str, name: str) -> Path:
+    """A CSV recording as a bag."""
+    telemetry = read_csv([DATA / f"{name}.csv.gz"], robot)
+    with BagWriter(folder / name, telemetry.info, tuple(telemetry.columns)) as writer:
+        writer.write(telemetry)
+    return folder / name
+
+
+def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, Row]]:
+    """Rows of the papers whose definitions the recordings of an arm serve."""
+    robot, first = load_robot(name), bags["A"]
+    others = [bag for test, bag in bags.items() if test != "A"]
+    options = IdentificationOptions(friction="power_flow")
+    model = identify([first], robot, validate=others, options=options).model
+    own = paper("s0")
+    rows, _ = s0.recorded_rows(own, model, bags)
+    for row in (*rows, *s0.inertia_rows(own, model, robot, first, simulated=False)):
+        yield "s0", row
+    if others:
+        yield "s1", s1.recorded_row(paper("s1"), robot, model, first, others[0])
+    if name in paper("s2").inputs:
+        try:
+            ecbot = Ecbot(robot, [first])
+        except IdentificationError:  # no bus power
+            return
+        for row in s2.error_rows(paper("s2"), name, "train", ecbot.test([first]), ecbot):
+            yield "s2", row
 
 
 def publish(folder: Path, results: Sequence[PaperResult]) -> None:
@@ -49,9 +119,10 @@ def publish(folder: Path, results: Sequence[PaperResult]) -> None:
         for item in result.items:
             for picture in item.pictures:
                 shutil.copyfile(folder / picture["file"], IMAGES / _name(picture["file"]))
-    page = markdown(
-        results, (REMARK.format(seeds=SEEDS),), lambda file: f"images/papers/{_name(file)}"
-    )
+    names = ", ".join(f"{arm.upper().replace('E', 'e')} {' and '.join(of.values())}"
+                      for arm, of in TESTS.items())  # fmt: skip
+    remarks = REMARK.format(seeds=SEEDS), REAL.format(names=names)
+    page = markdown(results, remarks, lambda file: f"images/papers/{_name(file)}")
     PAGE.write_text(page, encoding="utf-8")
     print(PAGE)
 

@@ -190,7 +190,7 @@ def plain_inertia(model: EnergyModel, bag: str | Path, robot: RobotDescription) 
         motor = ratio * qdd
         product += (motor * (torque - dynamics.inverse_dynamics(q, qd, qdd)) / ratio).sum(axis=0)
         square += np.square(motor).sum(axis=0)
-    return np.asarray(product / square)
+    return np.where(square > 0.0, product / np.where(square > 0.0, square, 1.0), np.nan)
 
 
 def _loads(

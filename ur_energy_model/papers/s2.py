@@ -54,7 +54,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         paper.row("test_seconds", float(tests["test"].time[-1])),
     ]
     for part, test in tests.items():
-        rows += _error_rows(paper, robot.name, part, test, ecbot)
+        rows += error_rows(paper, robot.name, part, test, ecbot)
     rows += _parameter_rows(paper, ecbot)
     rows += _table_1(paper, robot)
     rows += _our_rows(session, paper, training, testing)
@@ -107,7 +107,7 @@ def _open_position(robot: RobotDescription) -> Array:
     return np.asarray(corners[np.argmax(clearance.min(axis=1))])
 
 
-def _error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot) -> list[Row]:
+def error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbot) -> list[Row]:
     """Table II for training or testing, figure by figure."""
     theirs = paper.inputs.get(robot)
     differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
