@@ -509,7 +509,6 @@ class EnergyCalculator:
             return None
         columns, found, (anchor, now) = self.channels, None, standby.anchor or (0, None)
         held = np.where(states < _STANDSTILL, 0.0, steps)  # brakes engaged: without standby power
-        by_state = held[:, None] * (states[:, None] == np.arange(len(ArmState)))
         used = np.column_stack([np.ones_like(steps), standby.power, standby.std, standby.errors])
         before, self._used = self._used, used[-1:]
         used = 0.5 * (used + np.concatenate((used[:1] if before is None else before, used[:-1])))
@@ -521,7 +520,9 @@ class EnergyCalculator:
                 change = self._recount(now)
                 deducted_from = (columns.arm["total"], columns.arm["standby"])
                 found = EnergyCorrection(anchor, deducted_from, change)
-            self._counted += by_state[part].T @ used[part]
+            for state in set(states[part].tolist()):
+                seconds = np.where(states[part] == state, held[part], 0.0)
+                self._counted[state] += seconds @ used[part]
         return found
 
     def _end_stretch(self, standby: SettledStandby) -> Array:

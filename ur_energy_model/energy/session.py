@@ -283,11 +283,16 @@ class Stretches:
         self._last = self._begin = math.nan
         self._number = 0.0
 
-    def __call__(self, time: Array) -> list[int]:
+    def __call__(self, time: Array, bridged: Array) -> list[int]:
         """Samples with which a stretch begins, other than the very first one.
 
-        Controller times of samples that follow those of the last call [samples], s.
+        Controller times of samples that follow those of the last call, and bridged steps to them
+        [samples], s.
         """
+        within = float(time[-1]) - self._begin < STRETCH * (self._number + 1.0)
+        if within and bridged.min() > 0.0:  # the usual case
+            self._last = float(time[-1])
+            return []
         if math.isnan(self._last):
             self._last = self._begin = float(time[0])
         steps = changes(time, self._last)
@@ -386,7 +391,7 @@ class StandbyTracker:
             unexplained: bus power less motors and drivers [samples], W; None or NaN where unknown.
             sensitivities: change of the power of motors and drivers per error [samples, k], W.
         """
-        n, begins = len(time), self._stretches(time)
+        n, begins = len(time), self._stretches(time, steps)
         sensitivities = np.zeros((n, 0)) if sensitivities is None else sensitivities
         if len(self._changes) != sensitivities.shape[1]:
             self._changes = np.zeros(sensitivities.shape[1])
@@ -400,7 +405,7 @@ class StandbyTracker:
                 if self.anchored and not before:
                     now = (self.power, self.std, self._mean.errors, self.still_seconds)
                     anchor = part.start, SettledStandby(True, *now)
-            for _ in [index for index in begins if part.start <= index < part.stop]:
+            for _ in [k for k in begins if part.start <= k < part.stop] if begins else ():
                 self.settled.append(self._settled_now())
                 self._whole = StandstillMean(math.inf, MOTION_STD)
             lasted = steps[part]
@@ -507,7 +512,7 @@ class RecordingStandby(StandbyTracker):
         sensitivities: Array | None = None,
     ) -> Standby:
         """As `StandbyTracker.update`."""
-        begins = self._stretches(time)
+        begins = self._stretches(time, steps)
         power, std = np.empty((2, len(time)))
         errors = np.zeros((len(time), 0 if sensitivities is None else sensitivities.shape[1]))
         for part in slices_between(begins, len(time)):
