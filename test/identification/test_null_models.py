@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,14 @@ import pytest
 from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import write_bag
 from ur_energy_model.identification.evaluation import evaluate
-from ur_energy_model.identification.null_models import KEY, CurrentNull
+from ur_energy_model.identification.null_models import (
+    KEY,
+    CurrentNull,
+    fit_power_null,
+    supply_columns,
+)
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import load_robot
 
@@ -59,3 +66,26 @@ def test_without_target_moment_there_is_no_null_model(tmp_path: Path, targets: b
     columns = {name: v for name, v in recorded.columns.items() if name != "target_moment"}
     path = write_bag(tmp_path / "without", replace(recorded, columns=columns))
     assert CurrentNull.of_model(identify([path], "ur5e").model) is None
+
+
+def test_three_coefficients_of_power_are_found_and_anchored(tmp_path: Path) -> None:
+    """Bus power of known coefficients; another session has another constant."""
+    robot = load_robot("ur5e")
+    made = made_up_recording(robot, seed=3)
+    columns = supply_columns(robot, made["actual_qd"], made["actual_current"])
+    volts = np.full(len(made), 48.0)
+
+    def powered(name: str, constant: float) -> Path:
+        watts = columns @ [constant, 1.3, 0.9]
+        both = {"actual_robot_voltage": volts, "actual_robot_current": watts / volts}
+        return write_bag(tmp_path / name, replace(made, columns={**made.columns, **both}))
+
+    first, other = powered("first", 200.0), powered("other", 195.0)
+    with closing(read_recording(first, robot)) as recording:
+        found = fit_power_null([recording], robot)
+    assert found is not None
+    np.testing.assert_allclose(found, [200.0, 1.3, 0.9], rtol=1e-6)
+    model = identify([first], robot).model
+    power = evaluate(model, other, anchor=False).power
+    assert power is not None
+    assert power["null_rmse"] == pytest.approx(5.0)

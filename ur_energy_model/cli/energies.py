@@ -271,8 +271,12 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                 "RMSE [%]": "rmse_percent",
                 "R2": "r2",
                 "energy error [%]": "energy_error_percent",
-            },
+            }
+            | ({"of three coefficients [%]": _NULL_ENERGY} if _NULL_ENERGY in powers[0] else {}),
         )
+
+
+_NULL_ENERGY = "null_energy_error_percent"
 
 
 def predict(options: argparse.Namespace) -> None:

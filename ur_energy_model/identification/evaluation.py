@@ -37,7 +37,7 @@ from ur_energy_model.energy.telemetry_checks import (
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
-from ur_energy_model.identification.null_models import CurrentNull
+from ur_energy_model.identification.null_models import CurrentNull, power_null_errors
 from ur_energy_model.identification.quality import Motion, motion_of
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.energy_model import EnergyModel
@@ -71,8 +71,8 @@ class Metrics:
     # up to its limit), and over all samples
     current: list[Statistics] | None
     current_all: list[Statistics] | None
-    # At the supply, see `PowerStatistics.entry`: from measured currents, and from the motion alone
-    # as in EcBot's tests
+    # At the supply, see `PowerStatistics.entry`: from measured currents, with the errors of the
+    # null model if there is one, and from the motion alone as in EcBot's tests
     power: Statistics | None
     power_from_motion: Statistics | None
     # Relative error of the energy of motion, of power_from_motion or else of power
@@ -187,6 +187,7 @@ def measure(
         current = [
             {**row, "null_rms": finite_or_none(v)} for row, v in zip(current, rms, strict=True)
         ]
+    power_null = power_null_errors(model, recording, anchor=anchor)
     intervals, intervals_all = [each.intervals() for each in measured] or (None, None)
     fitted = model.provenance.get("bags") or ()
     return Metrics(
@@ -195,7 +196,7 @@ def measure(
         torque=torque.entries() if torque.count.any() else None,
         current=current,
         current_all=current_all,
-        power=power.entry() if power.samples else None,
+        power=power.entry() | power_null if power.samples else None,
         power_from_motion=from_motion.entry() if from_motion.samples else None,
         motion_energy_error_percent=energy.motion_energy_error_percent,
         cutoff=recording.cutoff,

@@ -5,6 +5,9 @@ Current of a joint: six terms, torque from the controller's own target_moment,
     1/k target_moment + offset + viscous qd + (Coulomb + root sqrt|qd| + load |target_moment|) sign.
 
 Its friction (the terms after the offset) has one scale a session, from the first seconds of motion.
+
+Power at the supply: a constant, from standstill where the session has any, and two coefficients of
+the copper losses sum R i^2 and the power of the shafts sum k_t N qd i, R and k_t of the robot file.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from ur_energy_model.identification.least_squares import (
 )
 from ur_energy_model.identification.recording import Recording
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
 KEY = "null_models"
@@ -50,12 +54,7 @@ class CurrentNull:
     @classmethod
     def of_model(cls, model: EnergyModel) -> CurrentNull | None:
         """The null model that a model was compared with; None where its file has none."""
-        stated, n = model.provenance.get(KEY), model.dof
-        try:
-            rows = stated.get("current") if isinstance(stated, dict) else None
-            found = np.array(rows, dtype=float)  # None is NaN
-        except (TypeError, ValueError):
-            return None
+        found, n = _stated(model, "current"), model.dof
         return cls(found, np.full(n, np.nan)) if found.shape == (n, _TERMS) else None
 
     def rms(self, recording: Recording, *, anchor: bool) -> Array:
@@ -108,6 +107,64 @@ def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
             coefficients[j] = solve(blocks, prior, samples).coefficients
             held_out[j] = np.sqrt(cross_validate(blocks, prior, samples).mean())
     return CurrentNull(coefficients, held_out)
+
+
+def _stated(model: EnergyModel, name: str) -> Array:
+    """Coefficients of a null model in a model; a scalar NaN where its file has none."""
+    stated = model.provenance.get(KEY)
+    try:
+        return np.array(stated.get(name) if isinstance(stated, dict) else None, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
+def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
+    """1, sum R i^2 and sum k_t N qd i [samples, 3], W, of speeds and currents [samples, n]."""
+    copper = np.square(current) @ robot.winding_resistance
+    shafts = (qd * current) @ (robot.torque_constant * robot.gear_ratio)
+    return np.column_stack([np.ones(len(copper)), copper, shafts])
+
+
+def fit_power_null(recordings: Sequence[Recording], robot: RobotDescription) -> Array | None:
+    """Coefficients of `supply_columns` [3] by least squares; None without bus power."""
+    gram = np.zeros((4, 4))
+    for recording in recordings:
+        for _, qd, current, power in recording.supply():
+            rows = np.column_stack([supply_columns(robot, qd, current), power])
+            rows = rows[np.isfinite(rows).all(axis=1)]
+            gram += rows.T @ rows
+    if not gram[0, 0] > 3:
+        return None
+    return np.asarray(np.linalg.lstsq(gram[:3, :3], gram[:3, 3], rcond=None)[0])
+
+
+def power_null_errors(
+    model: EnergyModel, recording: Recording, *, anchor: bool
+) -> dict[str, float | None]:
+    """RMSE [W] and energy error [%] of the null model's power by JSON key; empty where unknown.
+
+    `anchor` takes the constant from the recording's own standstill.
+    """
+    known, robot = _stated(model, "power"), model.description()
+    if known.shape != (3,):
+        return {}
+    left, power, still = list[Array](), list[Array](), list[Mask]()  # of the constant
+    for _, qd, current, watts in recording.supply():
+        unexplained = watts - supply_columns(robot, qd, current)[:, 1:] @ known[1:]
+        good = np.isfinite(unexplained)
+        left.append(unexplained[good])
+        power.append(watts[good])
+        still.append(np.all(np.abs(qd[good]) < _STANDING, axis=1))
+    if not sum(map(len, left)):
+        return {}
+    constant, own, rest = float(known[0]), np.concatenate(still), np.concatenate(left)
+    if anchor and own.any():
+        constant = float(rest[own].mean())
+    error = constant - rest
+    return {
+        "null_rmse": float(np.sqrt(np.mean(np.square(error)))),
+        "null_energy_error_percent": float(100 * error.mean() / np.concatenate(power).mean()),
+    }
 
 
 def _grams(recording: Recording) -> Iterator[tuple[Array, float]]:

@@ -32,7 +32,7 @@ from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.friction_data import AUTO
 from ur_energy_model.identification.friction_fit import fit_currents, with_presliding
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
-from ur_energy_model.identification.null_models import KEY, fit_current_null
+from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
 from ur_energy_model.identification.payload import (
     IDENTIFIED,
     PayloadCheck,
@@ -225,6 +225,7 @@ class _Arm:
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
         self.body = BodyResults(robot, estimate, stated, inertia)
         self.null = fit_current_null(self.fitted)
+        self.power_null = fit_power_null(self.fitted, robot)
 
     def carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
@@ -307,7 +308,14 @@ class _Arm:
             "simulated": any(recording.info.simulated for recording in self.given),
             "bags": bags,
             "power_factors": factors,
-            KEY: {} if self.null is None else {"current": self.null.coefficients},
+            KEY: {
+                name: found
+                for name, found in (
+                    ("current", None if self.null is None else self.null.coefficients),
+                    ("power", self.power_null),
+                )
+                if found is not None
+            },
         }
 
 

@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
+from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import (
@@ -396,9 +397,10 @@ class Recording:
     def supply(self) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Time [samples], speed and current [samples, n] and bus power [samples].
 
-        Of the samples that are kept, while the brakes are released.
+        Of the samples that are kept, or of the bag where none are, while the brakes are released.
         """
-        for part in self.samples_kept:
+        whole = self.kept is None
+        for part in iterate_bag(self.path, MEASURED_FIELDS) if whole else self.samples_kept:
             rows = power_rows(part)
             if rows is not None:
                 use = np.isin(rows.mode, BRAKES_RELEASED)

@@ -18,6 +18,7 @@ import numpy as np
 
 from test.benchmarks.peers.recordings import Part, Recorded
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
+from ur_energy_model.identification.null_models import supply_columns
 from ur_energy_model.identification.power_structures import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -177,9 +178,7 @@ def current_methods() -> dict[str, CurrentMethod]:
 
 def three_columns(rows: PowerRows, robot: RobotDescription) -> Array:
     """1, sum R i^2, sum k_t N qd i, R and k_t as in the robot file."""
-    copper = rows.current**2 @ robot.winding_resistance
-    shaft = (rows.qd * rows.current) @ torque_per_ampere(robot)
-    return np.column_stack([np.ones(len(copper)), copper, shaft])
+    return supply_columns(robot, rows.qd, rows.current)
 
 
 def ecbot_columns(rows: PowerRows, robot: RobotDescription) -> Array:
