@@ -74,9 +74,13 @@ def recorded() -> dict[str, dict[str, str]]:
         for robot, tests in TESTS.items():
             bags = {test: _bag(Path(folder), robot, name) for test, name in tests.items()}
             for key, row in _rows(robot, bags):
-                if row.here is not None and row.published is not None and row.verdict != "input":
-                    values = found[key].setdefault(f"{row.key} {row.figure}", [])
-                    values.append(f"{robot.upper().replace('E', 'e')} {cell(row.here)}")
+                of_size = row.place in ("Table IV", "Table VI", "Section 3.2", "Section 5")
+                if row.here is None or row.published is None or row.verdict == "input":
+                    continue
+                if robot == "ur5e" or not of_size:  # other arms have motors of other sizes
+                    name = f"{robot} " * (key == "s2") + f"{row.key} {row.figure}"
+                    values = found[key].setdefault(name, [])
+                    values.append(f"{robot.upper().replace('E', 'e')} {cell(row.here, '/')}")
     return {
         key: {row: "; ".join(each) for row, each in rows.items()} for key, rows in found.items()
     }

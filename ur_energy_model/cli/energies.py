@@ -258,7 +258,11 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
         )
     elif session is not None:
         note(f"{bag}: standby power and friction are the model's")
-    powers = [{"how": how, **entry[name]} for name, how in POWERS.items() if entry.get(name)]
+    powers = [
+        {"how": how, _NULL_ENERGY: None, **entry[name]}
+        for name, how in POWERS.items()
+        if entry.get(name)
+    ]
     if powers:
         print_objects(
             f"{bag}: power at the supply",
@@ -272,7 +276,7 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                 "R2": "r2",
                 "energy error [%]": "energy_error_percent",
             }
-            | ({"of three coefficients [%]": _NULL_ENERGY} if _NULL_ENERGY in powers[0] else {}),
+            | ({"of three coefficients [%]": _NULL_ENERGY} if powers[0][_NULL_ENERGY] else {}),
         )
 
 

@@ -222,8 +222,10 @@ INTRODUCTION = (
 )
 VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, whose reason stands beside "
-    "it; 'input': the run takes the published number, so agreement shows nothing; 'not obtained': "
-    "nothing was measured here; 'see text': the paper gives words, or values to compare by eye. "
+    "it; 'input': the run takes the published number, so agreement shows nothing; 'not evidence': "
+    "simulator and model share the constant; 'not obtained': nothing was measured here; 'see "
+    "text': the paper gives words, or values to compare by eye. Numbers by joint have strokes "
+    "between them. "
     "Figures without a number in the paper are counted here; verdict.md of a run has them. Letters "
     "in parentheses are definitions."
 )
@@ -231,8 +233,8 @@ ERRATA = (
     "What does not hold as printed, as far as the sources at hand show. Every reason can be "
     "checked with the paper alone."
 )
-FEWEST = 5
-"""Values from which on a spread is shown."""
+FEWEST, _ALIKE = 5, 1e-3
+"""Values from which on a spread is shown, and relative deviation of values that are alike."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = "another arm and data"
 """Difference that the introduction states for all rows."""
@@ -247,8 +249,9 @@ def side_by_side(
     """The paper with the rows and pictures of its stages at its tables and figures.
 
     `seeds` are the same stages with other arms and seeds, `recorded` values of real recordings as
-    text by the key of a row and its figure, joined by a space.
+    text by the key of a row and its figure, or by the arm and these, joined by spaces.
     """
+    known = recorded or {}
     own = [result for result in results if result.protocol == paper.key]
     others: dict[tuple[str, str, str], list[Any]] = {}
     for result in chain.from_iterable(seeds):
@@ -261,7 +264,8 @@ def side_by_side(
         robot = {"robot": verdict["robot"]}
         for row in verdict["figures"]:
             found = others.get((result.name, row["key"], row["figure"]), ())
-            own_arm = (recorded or {}).get(f"{row['key']} {row['figure']}", "")
+            name = f"{row['key']} {row['figure']}"
+            own_arm = known.get(name, known.get(f"{verdict['robot']} {name}", ""))
             more = {"many": spread(found, row["published"]), "recorded": own_arm}
             rows.setdefault(row["place"], []).append(row | robot | more)
         for picture in verdict["pictures"]:
@@ -281,7 +285,11 @@ def side_by_side(
 
 
 def spread(values: Sequence[Any], published: Any) -> str:
-    """Median, 5 to 95 % range, and the percentile of a published number in values of many arms."""
+    """Median, 5 to 95 % range, and the percentile of a published number in values of many arms.
+
+    Of several numbers the percentiles alone; "" for words, too few values, or ones that hardly
+    differ.
+    """
     try:
         found = np.array([each for each in values if each is not None], dtype=float)
         theirs = (
@@ -291,11 +299,13 @@ def spread(values: Sequence[Any], published: Any) -> str:
         return ""
     if len(found) < FEWEST or theirs.shape != found.shape[1:] or not np.isfinite(found).all():
         return ""
-    low, middle, high = (cell(np.percentile(found, p, axis=0)) for p in (5, 50, 95))
-    if found.std(axis=0).max() == 0.0:
+    if np.all(found.std(axis=0) <= _ALIKE * np.abs(found.mean(axis=0))):
         return ""
     below = 100 * ((found < theirs).mean(axis=0) + (found <= theirs).mean(axis=0)) / 2
-    return f"{middle} ({low} to {high}); {cell(np.round(below))} %"
+    if found.ndim > 1:
+        return f"{cell(np.round(below), '/')} %"
+    low, middle, high = (cell(np.percentile(found, p)) for p in (5, 50, 95))
+    return f"{middle} ({low} to {high}); {below:.0f} %"
 
 
 def markdown(
@@ -342,7 +352,8 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Several arms have a column each, and a figure one row.
     """
-    published = [row for row in rows if row["verdict"] != "not published"]
+    inputs = [row for row in rows if row["verdict"].startswith("input")]
+    published = [row for row in rows if row["verdict"] != "not published" and row not in inputs]
     definitions = dict.fromkeys(row["definition"] for row in published if row["definition"])
     letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
     arms = list(dict.fromkeys(row["robot"] for row in published))
@@ -354,7 +365,12 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     def cells(row: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
         verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}")
         more = [row.get(key, "") for key in keys]
-        return [cell(row["published"]), cell(row["here"]), *more, verdict, _tolerance(row)]
+        return [
+            *(cell(row[key], "/") for key in ("published", "here")),
+            *more,
+            verdict,
+            _tolerance(row),
+        ]
 
     lines, found = [], []
     if len(arms) == 1:  # with what other arms show, where any row has it
@@ -375,7 +391,11 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if letters:
         notes = [f"({letter}) {text}" for text, letter in letters.items()]
         lines += [f"{'. '.join(notes)}.", ""]
-    if others := len(rows) - len(published):
+    if inputs:
+        taken = ", ".join(dict.fromkeys(row["figure"] for row in inputs))
+        lines.append(f"Input, taken as published: {taken}.")
+        lines.append("")
+    if others := len(rows) - len(published) - len(inputs):
         lines += [f"Not published: {others} figures.", ""]
     return lines
 
@@ -389,7 +409,7 @@ def _tolerance(row: Mapping[str, Any]) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     lines = [[str(text).replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]
-    first, *others = ["| " + " | ".join(line) + " |" for line in (head, *lines)]
+    first, *others = ["|" + "|".join(line) + "|" for line in (head, *lines)]
     return [first, "|" + "---|" * len(head), *others]
 
 

@@ -227,15 +227,15 @@ class Outcome:
         return "\n".join(lines).rstrip() + "\n"
 
 
-def cell(value: Any) -> str:
-    """A value as text with four significant digits."""
+def cell(value: Any, between: str = " ") -> str:
+    """A value as text with four significant digits; `between` joins several."""
     match value:
         case None:
             return "-"
         case str():
             return value
         case list() | tuple() | np.ndarray():
-            return " ".join(cell(each) for each in value)
+            return between.join(cell(each, between) for each in value)
         case float() | np.floating():
             return f"{value:.4g}" if np.isfinite(value) else "-"
         case _:

@@ -224,7 +224,7 @@ def inertia_rows(
         "_cylinders": plain_inertia(model, bag, replace(robot, inertia=tensors)),
         "_ours": split_inertia(reflected, robot)[0],
     }
-    circular = "not evidence: simulator and model share the constant" if simulated else ""
+    circular = "not evidence" if simulated else ""
     for kind, values in found.items():
         rows.append(paper.row("motor_and_reducer", values, kind=_KINDS[kind]))
         for size, joints in _SIZES:

@@ -214,7 +214,7 @@ def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list
         theirs, recovered, actual, ours = (
             [values[name] for name in own] for values in (theoretical, simulated, true, found)
         )
-        chosen = f"{_same(theirs, actual)}: our links are chosen to have them"
+        chosen = _same(theirs, actual).replace("agrees", "input")  # links chosen to have them
         close = _same(actual, ours, "the true values")
         rows += [
             paper.row("link_true", actual, published=theirs, link=label, judged=chosen),
