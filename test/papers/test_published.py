@@ -1,0 +1,142 @@
+"""Every number of the table of published values stands in its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ur_energy_model.identification.base_parameters import FullRegressor, raviola_base
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers.protocol import Paper, papers
+from ur_energy_model.papers.s0 import cylinder_tensors
+
+SOURCES = Path(__file__).resolve().parents[3] / "shared" / "sources"
+FILES = {
+    "s0": "S0_clochiatti_2024_robotica.txt",
+    "s1": "S1_raviola_2021_raad.txt",
+    "s2": "S2_ecbot.txt",
+    "s3": "S3_ur5_slides.txt",
+    "s4": "S4_machines_2024.txt",
+}
+DERIVED = {
+    "s1": {"limits", "ranges"},  # multiples of pi
+    "s0": set[str](),
+    "s2": set[str](),
+    "s3": set[str](),
+    # Counted in words or by a list, the mean of Table 7, and 209.96 over 213.42.
+    "s4": {
+        "base_parameters",
+        "inertial",
+        "harmonics",
+        "mean_difference",
+        "load_ratio",
+        "payload_ratio",
+    },
+}
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """The numbers in a value, signs left out."""
+    match value:
+        case bool() | None:
+            return
+        case int() | float():
+            yield abs(float(value))
+        case list() | tuple() | dict():
+            for each in value.values() if isinstance(value, dict) else value:
+                yield from numbers(each)
+        case str():
+            yield from (float(each) for each in re.findall(r"\d+\.?\d*", value))
+
+
+def published(paper: Paper) -> Iterator[tuple[str, float]]:
+    """Names and numbers of all rows and inputs of a paper."""
+    for item in paper.items:
+        for key, row in item.rows.items():
+            if key not in DERIVED[paper.key]:
+                yield from ((key, each) for each in numbers(row.published))
+    for key, value in paper.inputs.items():
+        if not isinstance(value, str):
+            yield from ((key, each) for each in numbers(value))
+
+
+def spellings(number: float) -> set[str]:
+    """How a number may be printed: plainly, with digits more, or as mantissa of a power of ten."""
+    mantissa = f"{number:.6e}".partition("e")[0]
+    exact = {text for digits in range(6) if float(text := f"{number:.{digits}f}") == number}
+    short = {f"{number:g}", f"{1e3 * number:g}", f"{number / 1e3:g}e^3", repr(number)}
+    power = {f"{number * 10**k:g}" for k in (3, 4, 5)} if number < 0.01 else set[str]()
+    return exact | short | power | {mantissa.rstrip("0").rstrip(".")}
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.key)
+def test_published_numbers_stand_in_their_source(paper: Paper) -> None:
+    source = SOURCES / FILES[paper.key]
+    if not source.is_file():
+        pytest.skip("the sources are not beside the checkout")
+    text = source.read_text(encoding="utf-8").replace(",", "").replace("\u2212", "-")
+    text = re.sub(r"(?<=\d)[ \u00a0](?=000)", "", text)
+    missing = [
+        (key, number)
+        for key, number in published(paper)
+        if number and not any(each in text for each in spellings(number))
+    ]
+    assert not missing
+
+
+def test_the_limits_of_s1_and_s4() -> None:
+    rows = {p.key: {k: r for item in p.items for k, r in item.rows.items()} for p in papers()}
+    np.testing.assert_allclose(rows["s1"]["limits"].published, [np.pi, 5.5 * np.pi], rtol=1e-6)
+    assert rows["s4"]["max_acceleration"].published == [120.0, 120.0, 120.0, 180.0, 270.0, 270.0]
+    if (source := SOURCES / FILES["s4"]).is_file():
+        text, own = source.read_text(encoding="utf-8"), rows["s4"]
+        pairs = zip(own["max_velocity"].published, own["max_acceleration"].published, strict=True)
+        assert all(f"{speed:.1f}{pace:g}" in text for speed, pace in pairs)
+
+
+def test_the_contradiction_of_rms_and_r2() -> None:
+    """RMS 0.020 A with R2 0.985 belongs to a deviation of 0.16 A."""
+    (s0,) = (paper for paper in papers() if paper.key == "s0")
+    deviation = s0["current_limits"]["large_joints"] / np.sqrt(1 - 0.985)
+    assert any(f"{deviation:.2f} A" in each.text for each in s0.errata)
+
+
+def test_table_9_of_s4_against_table_5() -> None:
+    (s4,) = (paper for paper in papers() if paper.key == "s4")
+    theirs, simulated = np.array(s4["identified"]), np.array(s4["theoretical"])
+    own = simulated != 0
+    ratio = theirs[own] / simulated[own]
+    assert (np.abs(ratio).min(), np.abs(ratio).max()) == pytest.approx((0.01276, 671.1), rel=1e-3)
+    assert int((ratio < 0).sum()) == 7
+    found = dict(zip(s4["base_names"], theirs, strict=True))
+    assert abs(found["Ixx_6"]) > found["Izz_6"]  # Ixx - Iyy: impossible for a body
+
+
+def test_the_base_of_s1_is_in_the_order_of_the_paper() -> None:
+    """36 inertial, 6 + 6 of friction, 4 motor inertias; independent, and as many as the rank."""
+    regressor = FullRegressor(load_robot("ur5"), np.array([0.0, 0.0, -9.81]))
+    names = raviola_base(regressor)
+    kinds = [name.split("_")[0] for name in names]
+    assert kinds[36:] == ["fc"] * 6 + ["fv"] * 6 + ["Ja"] * 4
+    random = np.random.default_rng(1)
+    q, qd, qdd = random.uniform(-3, 3, (3, 200, 6))
+    columns = regressor(q, qd, qdd).reshape(1200, -1)
+    chosen = columns[:, [regressor.names.index(name) for name in names]]
+    assert np.linalg.matrix_rank(chosen) == np.linalg.matrix_rank(columns) == len(names) == 52
+
+
+def test_the_cylinders_of_a_link() -> None:
+    """Wrist 3 is one cylinder: m r^2 / 2 about its axis, m (3 r^2 + l^2) / 12 across."""
+    robot, radius = load_robot("ur5e"), 0.045
+    mass, tensors = robot.mass[~robot.fixed], cylinder_tensors(robot)
+    across = mass[5] * (3 * radius**2 + (2 * radius) ** 2) / 12
+    np.testing.assert_allclose(np.diag(tensors[5]), [across, across, mass[5] * radius**2 / 2])
+    for tensor in tensors:
+        values = np.linalg.eigvalsh(tensor)
+        assert values[0] > 0
+        assert values[2] <= values[0] + values[1]
