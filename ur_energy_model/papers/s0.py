@@ -51,6 +51,8 @@ _SIZES = (("large_joints", LARGE), ("wrists", WRISTS))
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 _TESTS = ("A", "B")
 _KINDS = {"": "eq. 9 as printed", "_cylinders": "eq. 9, links of cylinders", "_ours": "ours"}
+_MILLI = 0.02
+"""Errors below which a figure has thousandths as its unit [N m, A]."""
 _FRICTION = (
     "k_v by joint [N m s/rad]",
     "T_dir by joint [N m]",
@@ -468,12 +470,14 @@ def _boxes(what: str, unit: str, names: Sequence[str], errors: Sequence[Array]) 
         low, high = float(inside.min()), float(inside.max())
         return [low, low, first, middle, third, high, high]
 
+    small = max(np.percentile(np.abs(each), 99) for each in errors) < _MILLI
     return BoxChart(
         key=f"s0_{what}_error",
         title=f"{what.capitalize()} errors of the paper's model, tests A and B, without outliers",
         caption="",
-        y_label=f"error [{unit}]",
+        y_label=f"error [{'m' * small}{unit}]",
         categories=names,
         series=_TESTS,
-        boxes=np.array([[box(column) for column in each.T] for each in errors]),
+        boxes=(1e3 if small else 1.0)
+        * np.array([[box(column) for column in each.T] for each in errors]),
     )
