@@ -470,7 +470,7 @@ def _boxes(what: str, unit: str, names: Sequence[str], errors: Sequence[Array]) 
         low, high = float(inside.min()), float(inside.max())
         return [low, low, first, middle, third, high, high]
 
-    small = max(np.percentile(np.abs(each), 99) for each in errors) < _MILLI
+    small = bool(max(np.percentile(np.abs(each), 99) for each in errors) < _MILLI)
     return BoxChart(
         key=f"s0_{what}_error",
         title=f"{what.capitalize()} errors of the paper's model, tests A and B, without outliers",
