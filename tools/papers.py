@@ -36,13 +36,12 @@ DATA = ROOT.parent / "shared" / "data"
 RECORDED = ROOT / "tools" / "papers_recorded.json"
 SEEDS = 20
 REMARK = (
-    "This page was made by `make papers`: `ur_energy protocol all --simulated` (seed 0) and, for "
-    "the columns of many arms, {seeds} quick runs with seeds of their own: median (5 to 95 %); "
-    "percentile of the published value."
+    "Made by `make papers`: here is seed 0, many arms are {seeds} quick runs with other seeds: "
+    "median (5 to 95 %); percentile of the published value."
 )
 REAL = (
-    "Recorded: by the same definitions from the recordings of real arms of "
-    "[accuracy.md](accuracy.md#sources); {names}. A is fitted, B is another motion."
+    "Recorded: from recordings of real arms of [accuracy.md](accuracy.md#sources); {names}. A is "
+    "fitted, B another motion."
 )
 TESTS = {
     "ur3e": {"A": "ur3e_moves_payload_1.07kg_25hz_36s"},

@@ -216,23 +216,18 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
 
 TITLE = "The papers, side by side"
 INTRODUCTION = (
-    "Every table and figure of the papers that this package builds on, the published value beside "
-    "the one obtained here by the same definition. Every arm here is simulated, and never that of "
-    "the paper: a row that agrees states that the method gives a value of that size."
+    "Every table and figure of the papers that this package builds on: published beside obtained "
+    "by the same definition. Arms of the columns here and of many arms are simulated, and never "
+    "that of the paper."
 )
 VERDICTS = (
-    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, whose reason stands beside "
-    "it; 'input': the run takes the published number, so agreement shows nothing; 'not evidence': "
-    "simulator and model share the constant; 'not obtained': nothing was measured here; 'see "
-    "text': the paper gives words, or values to compare by eye. Numbers by joint have strokes "
-    "between them. "
-    "Figures without a number in the paper are counted here; verdict.md of a run has them. Letters "
-    "in parentheses are definitions."
+    "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, with its reason; 'input': "
+    "the run takes the published number; 'not evidence': simulator and model share the constant; "
+    "'see text': the paper gives words, or values to compare by eye. Numbers by joint have strokes "
+    "between them, letters in parentheses are definitions. Figures without a published number are "
+    "counted; verdict.md of a run has them."
 )
-ERRATA = (
-    "What does not hold as printed, as far as the sources at hand show. Every reason can be "
-    "checked with the paper alone."
-)
+ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST, _ALIKE = 5, 1e-3
 """Values from which on a spread is shown, and relative deviation of values that are alike."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")

@@ -287,7 +287,7 @@ def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
         own = [name for name in names if name.endswith(f"_{link}")]
         label = f"link {link}: {' '.join(name.split('_')[0] for name in own)}"
         published, here = ([values[name] for name in own] for values in (theirs, nearest))
-        judged = _same(published, here, "what links can have")
+        judged = _same(published, here)
         rows.append(paper.row("possible", here, published=published, link=label, judged=judged))
     return rows
 
