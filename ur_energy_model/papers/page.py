@@ -224,8 +224,7 @@ VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, with its reason; 'input': "
     "the run takes the published number; 'not evidence': simulator and model share the constant; "
     "'see text': the paper gives words, or values to compare by eye. Numbers by joint have strokes "
-    "between them, letters in parentheses are definitions. Figures without a published number are "
-    "counted; verdict.md of a run has them."
+    "between them, letters in parentheses are definitions."
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST, _ALIKE = 5, 1e-3
@@ -388,10 +387,10 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += [f"{'. '.join(notes)}.", ""]
     if inputs:
         taken = ", ".join(dict.fromkeys(row["figure"] for row in inputs))
-        lines.append(f"Input, taken as published: {taken}.")
+        lines.append(f"Input: {taken}.")
         lines.append("")
     if others := len(rows) - len(published) - len(inputs):
-        lines += [f"Not published: {others} figures.", ""]
+        lines += [f"Not published: {others}.", ""]
     return lines
 
 
