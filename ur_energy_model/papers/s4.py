@@ -459,7 +459,7 @@ def draw_verification(
     difference = _MAGNIFIED * (predicted - measured.torque)
     chart = comparison_chart(
         key,
-        "Torque, measured and predicted by the identified base parameters",
+        "Torque, measured and predicted",
         measured.time,
         (
             ("measured", "measured", measured.torque),
