@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.serialization import deserialize_message
@@ -112,6 +113,23 @@ def test_every_plan_is_answered(cell: Cell) -> None:
         assert values["plan_stamp"] == f"{number}.000000025"
         assert problem in values["refused"]
         observer.next_message("/energy/total/energy")
+
+    even, jittered = (stamped(request(last_speed=0.3), number) for number in (50, 51))
+    for k, point in enumerate(jittered.points[1:]):
+        seconds = seconds_of(point.time_from_start) + (0.03 if k % 3 else 0.0)
+        point.time_from_start = duration_message(seconds)
+
+    def answer(message: JointTrajectory) -> dict[str, str]:
+        publisher.publish(message)
+        seconds, topic = message.header.stamp.sec, "/energy/prediction"
+        return observer.status_that(
+            "total", lambda s: s["plan_stamp"] == f"{seconds}.000000025", "its answer", topic
+        )
+
+    answers = [answer(even), answer(jittered)]
+    assert "changed" not in answers[0]
+    assert "jitter" in answers[1]["changed"]
+    assert float(answers[1]["energy_J"]) == pytest.approx(float(answers[0]["energy_J"]), rel=0.02)
 
 
 ORDER = [3, 4, 5, 0, 1, 2]

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
 from test.energy.known_arm import ROBOT, known_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.trajectory.plan import LONGEST, Plan, read_plan, smooth_plan
+from ur_energy_model.trajectory.motions import move
+from ur_energy_model.trajectory.plan import LONGEST, Plan, checked_plan, read_plan
 from ur_energy_model.typing import Array
 
 
@@ -82,29 +85,109 @@ def test_unusable_csv_files_are_refused_with_the_reason(tmp_path: Path) -> None:
 
 
 LIMIT = ROBOT.max_acceleration
+MODEL = known_model()
 
 
-def swing(rate: float, noise: float = 0.0, jitter: float = 0.0) -> Plan:
-    """Four seconds of smooth swings of all joints that start and end at rest."""
-    random = np.random.default_rng(2)
-    time = np.arange(round(4 * rate) + 1) / rate
-    time[1:-1] += jitter / rate * random.uniform(-1, 1, len(time) - 2)
-    reach = np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
-    q = np.outer((1 - np.cos(np.pi * time)) / 2, reach)
-    return Plan(time, q + noise * random.standard_normal(q.shape))
+def swing(time: Array) -> tuple[Array, Array, Array]:
+    """Smooth swings of all joints that start and end at rest, over whole seconds."""
+    angle, reach = np.pi * time, np.array([0.5, -0.4, 0.6, 0.3, -0.3, 0.5])
+    parts = (1 - np.cos(angle)) / 2, np.pi / 2 * np.sin(angle), np.pi**2 / 2 * np.cos(angle)
+    q, qd, qdd = (np.outer(part, reach) for part in parts)
+    return q, qd, qdd
 
 
-TRUE = predict_energy(known_model(), swing(100.0)).total
-
-
-@pytest.mark.parametrize(("rate", "noise", "jitter"), [(500.0, 3e-5, 0.0), (100.0, 3e-4, 0.2)])
+@pytest.mark.parametrize(("rate", "noise", "jitter"), [(500, 3e-5, 0.0), (100, 3e-4, 0.2)])
 def test_measured_positions_are_smoothed_with_a_warning(rate, noise, jitter):
-    model, measured, planned = known_model(), swing(rate, noise, jitter), swing(rate)
-    assert smooth_plan(planned, LIMIT) == (planned, None)
-    plan, warning = smooth_plan(measured, LIMIT)
-    assert warning is not None
-    assert "positions look measured" in warning
-    assert predict_energy(model, plan).total == pytest.approx(TRUE, rel=0.02)
-    assert abs(predict_energy(model, measured).total / TRUE - 1) > abs(
-        predict_energy(model, plan).total / TRUE - 1
-    )
+    random = np.random.default_rng(2)
+    time = np.arange(4 * rate + 1) / rate
+    true = predict_energy(MODEL, Plan(time, swing(time)[0])).total
+    q = swing(time)[0] + noise * random.standard_normal((len(time), 6))
+    time[1:-1] += jitter / rate * random.uniform(-1, 1, len(time) - 2)
+    plan, lines = checked_plan(Plan(time, q), LIMIT)
+    assert any("positions look measured" in line for line in lines)
+    assert predict_energy(MODEL, plan).total == pytest.approx(true, rel=0.02)
+    assert abs(predict_energy(MODEL, Plan(time, q)).total / true - 1) > 0.02
+
+
+def fourier(time: Array, seed: int) -> tuple[Array, Array, Array]:
+    """Five harmonics of 0.1 Hz for each joint, within the limits of the arm."""
+    size = np.random.default_rng(seed).normal(size=(2, 5, 6, 1))
+    pace = 0.2 * np.pi * np.arange(1, 6)[:, None, None]
+    angle = pace * time
+    waves = (np.sin(angle), -np.cos(angle)), (np.cos(angle), np.sin(angle))
+    q, qd = (sum(size * wave / pace ** (1 - d)).sum(axis=0).T for d, wave in enumerate(waves))
+    qdd = (pace * (size[1] * np.cos(angle) - size[0] * np.sin(angle))).sum(axis=0).T
+    share = 0.9 * min((3.0 / np.abs(qd)).min(), (LIMIT / np.abs(qdd)).min())
+    return share * q, share * qd, share * qdd
+
+
+def trapezoid(time: Array, seed: int) -> tuple[Array, Array, Array]:
+    random = np.random.default_rng(seed)
+    start, end = random.uniform(-2.0, 2.0, (2, 6))
+    return move(start, end, random.uniform(0.5, 3.0), random.uniform(1.0, 6.0)).sample(time)
+
+
+def between(time: Array, seed: int) -> tuple[Array, Array, Array]:
+    """Random accelerations within the limits, constant between the points."""
+    qdd = np.random.default_rng(seed).uniform(-1.0, 1.0, (len(time), 6)) * LIMIT
+    step = np.diff(time, prepend=time[0])[:, None]
+    qd = np.cumsum(step * qdd, axis=0)
+    return np.cumsum(step * (qd - 0.5 * step * qdd), axis=0), qd, qdd
+
+
+PLANS = {
+    "motion": st.sampled_from([fourier, trapezoid, between]),
+    "seed": st.integers(0, 2**32 - 1),
+    "rate": st.floats(5.0, 500.0),
+    "derivatives": st.integers(0, 2),
+}
+
+
+@given(**PLANS, uneven=st.floats(0.0, 1.0), digits=st.sampled_from([9, 6, 3]))
+@settings(max_examples=100, deadline=None)
+def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, digits):
+    """Of any kind and rate, with stamps that are even, uneven (by up to a period), rounded."""
+    random, period = np.random.default_rng(seed), 1.0 / rate
+    if digits == 3:  # of a planner that rounds: its period is whole milliseconds
+        period = max(round(period, 3), 0.002)
+    index = np.arange(random.integers(2, max(6, round(4.0 / period))))
+    time = np.unique((index + uneven * random.uniform(-0.5, 0.5, len(index))) * period)
+    time = np.append(time[np.diff(time, append=np.inf) > 0.01 * period], time[-1] + 1.37 * period)
+    if digits == 3:
+        time = np.unique(time.round(3))
+    parts = motion(time, seed)
+    plan = Plan(time.round(digits), *parts[: 1 + derivatives])
+    found, lines = checked_plan(plan, LIMIT)
+    if motion is between:  # rough as noise, but with its own times
+        assert not any("jitter" in line for line in lines)
+    else:
+        assert found is plan, lines
+
+
+@given(**PLANS, late=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_jittered_plans_are_spaced_evenly(motion, seed, rate, derivatives, late):
+    """With velocities, the energy is that of the plan, or the jitter made no difference."""
+    random, derivatives = np.random.default_rng(seed), max(derivatives, 1)
+    time = np.arange(max(40, round(4.0 * rate)) + 1) / rate
+    parts = (fourier if motion is between else motion)(time, seed)[: 1 + derivatives]
+    jitter = random.uniform(0.0 if late else -1.0, 1.0, len(time)) / rate
+    stamps = np.sort(time + jitter)
+    stamps += np.maximum.accumulate(np.append(0, np.maximum(1e-6 - np.diff(stamps), 0)))
+    true = predict_energy(MODEL, Plan(time, *parts))
+    plan, lines = checked_plan(Plan(stamps, *parts), LIMIT)
+    assert len(lines) == 1
+    assert "jitter" in lines[0]
+    found = predict_energy(MODEL, plan)
+    assert found.total == pytest.approx(true.total, rel=0.02)
+    assert found.peak_power == pytest.approx(true.peak_power, rel=0.05)
+
+
+def test_points_that_contradict_one_another_are_refused_with_the_place() -> None:
+    time = np.arange(401) / 100
+    q, qd, _ = swing(time)
+    step = 0.2 * (time > 2.495)[:, None]
+    with pytest.raises(InputError, match=r"between points 249 and 250 .* joint . would need"):
+        checked_plan(Plan(time, q + step, qd), LIMIT)
+    with pytest.raises(InputError, match="leave the velocities out"):
+        checked_plan(Plan(time, q, np.degrees(qd)), LIMIT)

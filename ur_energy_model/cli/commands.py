@@ -196,7 +196,7 @@ $ ur_energy evaluate model.yaml task --json
 == predict (energies.predict): predict the energy of a trajectory before the robot moves
 Predict the energy of a planned trajectory, per joint and in total. The CSV file has a header line
 with the columns time [s], q_0 ... [rad] and, where known, qd_0 ... and qdd_0 ... Measured positions
-(actual_q_0 ...) are smoothed first, with a warning.
+(actual_q_0 ...) are smoothed and jittered times spaced evenly first, with a warning.
 $ ur_energy predict model.yaml trajectory.csv
 $ ur_energy predict trajectory.csv --robot ur5e
 @model-or-robot

@@ -48,7 +48,7 @@ from ur_energy_model.many_bags import BagResult
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.telemetry.bag.files import new_bag
-from ur_energy_model.trajectory.plan import read_plan, smooth_plan
+from ur_energy_model.trajectory.plan import checked_plan, read_plan
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
@@ -297,9 +297,8 @@ def predict(options: argparse.Namespace) -> None:
     if session is not None:
         model = model.in_session(evaluation.identify_session(model, session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
-    plan, warning = smooth_plan(plan, model.description().max_acceleration)
-    warnings = [] if warning is None else [warning]
-    warn(f"{plan.source}: {text}" for text in warnings)
+    plan, warnings = checked_plan(plan, model.description().max_acceleration)
+    warn(warnings)
     energy = predict_energy(model, plan)
     if options.json:
         adapted = evaluation.session_json(model.session)

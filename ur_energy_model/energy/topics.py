@@ -276,7 +276,7 @@ def prediction_statuses(
         measured: None before the motion, or if there was none.
         channels: of the measurement.
         optimized: the same path and duration for less energy; None if there is no such plan yet.
-        reasons: why something is missing, by key.
+        reasons: why something was changed or is missing, by key.
     """
     out, net = [], None if measured is None or channels is None else measured.net
     for i, joint in enumerate(joints):

@@ -214,7 +214,7 @@ class EnergyPublishers:
                 answer.measured,
                 answer.channels,
                 answer.optimized_energy,
-                {"not_optimized": answer.not_optimized, "not_measured": answer.not_measured},
+                {key: getattr(answer, key) for key in ("changed", "not_optimized", "not_measured")},
             )
         self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))
 

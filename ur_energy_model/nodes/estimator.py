@@ -327,6 +327,8 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
+        elif answer.changed and not (answer.not_optimized or answer.optimized):
+            self.lines.event("plan", WARN, answer.changed)
 
     def _now(self) -> Time:
         """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""

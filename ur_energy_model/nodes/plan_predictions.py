@@ -21,7 +21,7 @@ from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.nodes.ros import joint_trajectory, plan_of
-from ur_energy_model.trajectory.plan import Plan
+from ur_energy_model.trajectory.plan import Plan, checked_plan
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class PlanAnswer:
 
     header: Header  # of the plan
     refused: str = ""  # why it cannot be used; empty if it can
+    changed: str = ""  # what was corrected before the prediction, and why; empty if nothing
     energy: PlanEnergy | None = None  # predicted for the plan as it is; None if it is refused
     # the same path and duration for less energy; None if not (yet) found
     optimized: JointTrajectory | None = None
@@ -163,8 +164,9 @@ class PlanPredictions:
             )
 
         plan = plan_of(trajectory, self._joints, None if snapshot is None else snapshot.q)
+        plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
         energy = energy_of(plan)
-        answer = PlanAnswer(trajectory.header, energy=energy)
+        answer = PlanAnswer(trajectory.header, energy=energy, changed="; ".join(lines))
         expected = replace(  # with the times of the prediction: at the present speed scaling
             plan,
             time=(plan.time - plan.time[0]) / scale,

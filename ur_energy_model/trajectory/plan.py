@@ -268,16 +268,27 @@ def _number(path: str | Path, name: str, text: str) -> float:
         raise InputError(path, problem, "correct that line", field=name) from error
 
 
-# Smoothing of planned trajectories that were measured.
+# Plans whose points do not belong together: jittered stamps, measured values, contradictions.
 #
 # Differentiating positions twice turns noise of a tenth of a milliradian at 500 Hz into
-# accelerations of tens of rad/s^2, and these into energy that the motion does not take.
+# accelerations of tens of rad/s^2, and these into energy that the motion does not take. A stamp
+# that is late by a period does the same to positions and velocities without noise.
 
 CUTOFF = 6.0
 """Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification
 uses, above the motion of a rigid arm."""
 NOISE_SHARE = 0.05
-"""Noise of accelerations from which a plan counts as noisy, relative to the arm's limit."""
+"""Accelerations from noise or jitter that count, relative to the arm's limit."""
+IMPOSSIBLE = 10.0
+"""Accelerations that no joint reaches, relative to the limit in the robot file, 6 rad/s^2: rated
+torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
+EXPLAINED = 1.0 / 3.0
+"""Share of the mismatch of positions and stamps that even stamps may leave."""
+_ROUNDED = 1e-6
+"""Rounding of stamps that is no jitter [s]; at 500 Hz it makes accelerations of 1 rad/s^2."""
+_ENOUGH_STEPS = 4.0
+"""Number of equal mismatches (inverse participation) from which even stamps agree with positions
+by chance in less than one of 10,000 uneven plans."""
 _ORDER = 4
 _WHITE_GAIN = 70.0**0.5
 """Standard deviation of fourth differences of white noise, over that of the noise."""
@@ -288,32 +299,119 @@ _ACCELERATION_GAIN = 6.0**0.5
 """Standard deviation of second differences of white noise, over that of the noise."""
 
 
-def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
-    """The plan without the noise of measured positions or velocities.
+def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
+    """The plan as an arm can carry it out, if its points belong together.
+
+    Stamps that jitter about even ones by up to a period are spaced evenly, and noise of measured
+    positions or velocities is smoothed.
 
     Args:
-        plan: as read; unchanged if it has accelerations.
+        plan: as read.
         max_acceleration: of the joints [n], rad/s^2.
 
     Returns:
-        the plan for a prediction, and a warning with reason and remedy; None without relevant
-        noise.
+        the plan for a prediction, and lines with what was changed, the reason and the remedy.
+
+    Raises:
+        InputError: positions, velocities and times contradict one another.
     """
+    limit = np.broadcast_to(max_acceleration, plan.q.shape[1:])
+    lines = []
+    for change in (_evenly_stamped, _smoothed):
+        plan, line = change(plan, limit)
+        lines += [] if line is None else [f"{plan.source}: {line}"]
+    if plan.qd is not None:
+        needed = _least_acceleration(plan.time, plan.q, plan.qd)
+        if (needed > IMPOSSIBLE * limit).any():
+            k, j = np.unravel_index(np.argmax(needed / limit), needed.shape)
+            raise InputError(
+                plan.source,
+                f"position, velocity and time disagree between points {k} and {k + 1} "
+                f"({plan.time[k]:.6g} to {plan.time[k + 1]:.6g} s): joint {j} would need "
+                f"{needed[k, j]:.3g} rad/s^2",
+                "correct the times or velocities, or leave the velocities out",
+            )
+    return plan, lines
+
+
+def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
+    """The plan with even stamps, if its own deviate by up to a period and the points show it.
+
+    Without velocities, the period is that of the stamps; with them, that of the points: the way of
+    a step is that of the cubic through the velocities of four points.
+    """
+    time, q, qd = plan.time, plan.q, plan.qd
+    index = np.arange(len(time), dtype=np.float64)
+    if len(time) < 5:
+        return plan, None
+    if qd is None:
+        period = float(np.polyfit(index, time, 1)[0])
+    else:
+        mean = (13.0 * (qd[1:-2] + qd[2:-1]) - qd[:-3] - qd[3:]) / 24.0
+        period = float((np.diff(q, axis=0)[1:-1] * mean).sum() / max(np.square(mean).sum(), 1e-12))
+    even: Array = period * index
+    if not 2.0 * _ROUNDED < np.ptp(time - even) <= 2.0 * period:
+        return plan, None
+    stamped, left = _mismatch(time, q, qd), _mismatch(even, q, qd)
+    size, rest = (np.linalg.norm(part, axis=1) for part in (stamped, left))
+    worse = 6.0 * np.sqrt(np.square(stamped - left).mean(axis=0)) / period**2
+    shown = (
+        rest.sum() < EXPLAINED * size.sum()
+        and rest.max() < EXPLAINED * size.max()
+        and size.sum() ** 2 > _ENOUGH_STEPS * np.square(size).sum()
+        and (worse > NOISE_SHARE * limit).any()
+    )
+    if qd is not None and not shown:
+        needed = (_least_acceleration(each, q, qd) > IMPOSSIBLE * limit for each in (time, even))
+        shown = [part.any() for part in needed] == [True, False]
+    if not shown:
+        return plan, None
+    shift = 1e3 * float(np.ptp(time - even)) / 2.0
+    text = (
+        f"stamps jitter by ± {shift:.2g} ms about even ones that the points follow; spaced evenly "
+        f"by {1e3 * period:.6g} ms. Give the planned times for an answer without this"
+    )
+    return replace(plan, time=time[0] + even), text
+
+
+def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
+    """Where positions [k, n], rad, are beside those that neighbours and times [k], s, suggest.
+
+    With velocities the way of a step beside that of its mean velocity [k - 1, n]; without, a
+    position beside the cubic through two points on either side [k - 4, n].
+    """
+    if qd is not None:
+        return np.diff(q, axis=0) - 0.5 * np.diff(time)[:, None] * (qd[1:] + qd[:-1])
+    k, middle, slope = len(time), time[2:-2], q
+    for order in range(1, 5):  # divided differences
+        slope = np.diff(slope, axis=0) / (time[order:] - time[:-order])[:, None]
+    others = [middle - time[2 + shift : k - 2 + shift] for shift in (-2, -1, 1, 2)]
+    return np.asarray(slope * np.prod(others, axis=0)[:, None])
+
+
+def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
+    """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
+
+    Of constant size a, first in one and then in the other direction: its way differs from that of
+    the mean velocity by (a^2 h^2 - dv^2) / (4 a).
+    """
+    h = np.diff(time)[:, None]
+    beside = 2.0 * np.abs(_mismatch(time, q, qd))
+    return np.asarray((beside + np.hypot(beside, h * np.diff(qd, axis=0))) / h**2)
+
+
+def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
+    """The plan without the noise of measured positions or velocities."""
     if plan.qdd is not None or len(plan.time) < _ENOUGH_POINTS:
         return plan, None
     step = plan.duration / (len(plan.time) - 1)
-    grid = plan.time[0] + step * np.arange(len(plan.time))
-    q = _on_grid(grid, plan.time, plan.q)
-    noise = _noise(q)
-    of_q = _ACCELERATION_GAIN * noise / step**2
-    of_qd = np.zeros_like(of_q)
-    if plan.qd is not None:
-        of_qd = 2**0.5 * _noise(_on_grid(grid, plan.time, plan.qd)) / step
-    limit = NOISE_SHARE * np.broadcast_to(max_acceleration, of_q.shape)
-    if not ((of_q > limit) | (of_qd > limit)).any():
+    time, q, qd, _ = plan.sampled(step * (1.0 + 1e-9))
+    of_q = _ACCELERATION_GAIN * _noise(q) / step**2
+    of_qd = 2**0.5 * _noise(qd) / step if plan.qd is not None else np.zeros_like(of_q)
+    if not ((of_q > NOISE_SHARE * limit) | (of_qd > NOISE_SHARE * limit)).any():
         return plan, None
     worst = float(max(of_q.max(), of_qd.max()))
-    kind = "positions" if (of_q > limit).any() else "velocities"
+    kind = "positions" if (of_q > NOISE_SHARE * limit).any() else "velocities"
     text = (
         f"{kind} look measured: their noise alone would make accelerations of {worst:.2g} rad/s^2; "
         f"smoothed at {CUTOFF:g} Hz. Give the planned motion (target_q, or q, qd and qdd) for an "
@@ -321,16 +419,8 @@ def smooth_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, str | None]:
     )
     if kind == "velocities":
         return replace(plan, qd=None), text
-    return Plan(
-        grid, low_pass(q, step, CUTOFF, padding=1.5, padtype="even"), source=plan.source
-    ), text
-
-
-def _on_grid(grid: Array, time: Array, values: Array) -> Array:
-    """Values [k, n] at even times [k]; unchanged where their times already agree with these."""
-    if np.allclose(grid, time, rtol=0, atol=0.02 * (grid[1] - grid[0])):
-        return values
-    return np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
+    smooth = low_pass(q, step, CUTOFF, padding=1.5, padtype="even")
+    return Plan(time, smooth, source=plan.source), text
 
 
 def _noise(values: Array) -> Array:
