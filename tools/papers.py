@@ -36,12 +36,12 @@ DATA = ROOT.parent / "shared" / "data"
 RECORDED = ROOT / "tools" / "papers_recorded.json"
 SEEDS = 20
 REMARK = (
-    "Made by `make papers`: here is seed 0, many arms are {seeds} quick runs with other seeds: "
-    "median (5 to 95 %); percentile of the published value."
+    "Made by `make papers`: here is seed 0. Of many arms: {seeds} arms in short runs, the first of "
+    "them that of here: its value, [5..95 %] of all, percentile p of the published value."
 )
 REAL = (
-    "Recorded: from recordings of real arms of [accuracy.md](accuracy.md#sources); {names}. A is "
-    "fitted, B another motion."
+    "Recorded: real arms of [accuracy.md](accuracy.md#sources); {names}. A is fitted, B another "
+    "motion. Each with its own verdict."
 )
 TESTS = {
     "ur3e": {"A": "ur3e_moves_payload_1.07kg_25hz_36s"},
@@ -49,6 +49,7 @@ TESTS = {
     "ur10e": {"A": "ur10e_excitation_50s", "B": "ur10e_point_to_point_57s"},
 }
 """Recordings of each arm by test of S0."""
+_WORDS = {word: word for word in ("agrees", "differs")}
 
 
 def main() -> None:
@@ -74,14 +75,16 @@ def recorded() -> dict[str, dict[str, str]]:
             bags = {test: _bag(Path(folder), robot, name) for test, name in tests.items()}
             for key, row in _rows(robot, bags):
                 of_size = row.place in ("Table IV", "Table VI", "Section 3.2", "Section 5")
-                if row.here is None or row.published is None or row.verdict == "input":
+                if row.here is None or row.input or not (row.published or row.shown):
                     continue
                 if robot == "ur5e" or not of_size:  # other arms have motors of other sizes
                     name = f"{robot} " * (key == "s2") + f"{row.key} {row.figure}"
                     values = found[key].setdefault(name, [])
-                    values.append(f"{robot.upper().replace('E', 'e')} {cell(row.here, '/')}")
+                    word = row.verdict.split(";")[0].split(":")[0]
+                    values.append(f"{_type(robot)} {cell(row.here, '/')} {_WORDS.get(word, '')}")
     return {
-        key: {row: "; ".join(each) for row, each in rows.items()} for key, rows in found.items()
+        key: {row: "; ".join(map(str.strip, each)) for row, each in rows.items()}
+        for key, rows in found.items()
     }
 
 
@@ -100,7 +103,7 @@ def _rows(name: str, bags: dict[str, Path]) -> Iterator[tuple[str, Row]]:
     options = IdentificationOptions(friction="power_flow")
     model = identify([first], robot, validate=others, options=options).model
     own = paper("s0")
-    rows, _ = s0.recorded_rows(own, model, bags)
+    rows, _ = s0.recorded_rows(own, model, bags, simulated=False)
     for row in (*rows, *s0.inertia_rows(own, model, robot, first, simulated=False)):
         yield "s0", row
     if others:
@@ -122,12 +125,16 @@ def publish(folder: Path, results: Sequence[PaperResult]) -> None:
         for item in result.items:
             for picture in item.pictures:
                 shutil.copyfile(folder / picture["file"], IMAGES / _name(picture["file"]))
-    names = ", ".join(f"{arm.upper().replace('E', 'e')} {' and '.join(of.values())}"
-                      for arm, of in TESTS.items())  # fmt: skip
+    names = ", ".join(f"{_type(arm)} {' and '.join(of.values())}" for arm, of in TESTS.items())
     remarks = REMARK.format(seeds=SEEDS), REAL.format(names=names)
     page = markdown(results, remarks, lambda file: f"images/papers/{_name(file)}")
     PAGE.write_text(page, encoding="utf-8")
     print(PAGE)
+
+
+def _type(robot: str) -> str:
+    """Type of an arm as its maker writes it."""
+    return robot.upper().replace("E", "e")
 
 
 def _name(file: str) -> str:

@@ -13,16 +13,25 @@ import pytest
 from ur_energy_model.codec import plain
 from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
+from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.experiment.limits import check
 from ur_energy_model.files import config_file
+from ur_energy_model.identification.base_parameters import FullRegressor, raviola_base, regroup
+from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import s1 as friction_campaign
+from ur_energy_model.papers import s3, s4
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper, papers
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
 from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.joint_controller import LinearDrive
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.typing import Array
 
 pytestmark = pytest.mark.timeout(400)
 ROBOT = load_robot("ur5")
@@ -42,6 +51,9 @@ class QuickRun(UndrawnRun):
     """A run with ready designs: the search is tested elsewhere."""
 
     designs: list[FourierTrajectory] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ready = tuple(self.designs)
 
     def design(self, name: str, seed: int, *_: Any, **__: Any) -> Design:
         problem = DesignProblem(DesignRequest(ROBOT))
@@ -73,6 +85,43 @@ def session(tmp_path: Path) -> QuickRun:
 
 def unheard(fraction: float, text: str | None = None) -> None:
     """Progress that nobody reads."""
+
+
+MEASURED = ("actual_current", "target_moment", "actual_robot_current", "actual_robot_voltage")
+COUNTED = {"base_parameters", "lost", "inertial"}
+"""Numbers of parameters, which belong to the arm and not to a measurement."""
+
+
+def check_evidence(name: str, session: QuickRun, outcome: Outcome) -> None:
+    """Every row that agrees fails where what was measured is replaced by that of other instants."""
+    random = np.random.default_rng(0)
+    folder = session.folder / "shuffled"
+    folder.mkdir()
+
+    def replay(plan: ExecutionPlan, bag: Path) -> Any:
+        recorded = concatenate(list(iterate_bag(session.folder / bag.name)))
+        order = random.permutation(len(recorded))
+        columns = {
+            field: values[order] if field in MEASURED else values
+            for field, values in recorded.columns.items()
+        }
+        with BagWriter(bag, recorded.info, tuple(columns)) as writer:
+            writer.write(replace(recorded, columns=columns))
+
+    designs, another = list(session.ready), None
+    again = replace(session, folder=folder, run=replay, designs=designs, another=another)
+    check_fails(outcome, run_protocol(name, again))
+
+
+def check_fails(outcome: Outcome, broken: Outcome) -> None:
+    """No row agrees in both, but for the numbers of parameters."""
+    agreeing = [
+        {row.figure: row.key for row in each.rows if row.verdict.startswith("agrees")}
+        for each in (outcome, broken)
+    ]
+    assert agreeing[0]
+    blind = {figure for figure, key in agreeing[0].items() if key not in COUNTED}
+    assert not blind & agreeing[1].keys()
 
 
 def figures(outcome: Outcome, start: str) -> Any:
@@ -128,6 +177,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: QuickRun) -> None:
     parts = here(outcome, "electrical energy by joint [J], A")
     assert parts.sum() == pytest.approx(electrical)
     assert here(outcome, "k_t/k_b of the catalogue model") == pytest.approx(0.89)
+    check_evidence("s0", session, outcome)
 
 
 def test_s2_predicts_power_from_the_motion_alone(session: QuickRun) -> None:
@@ -155,9 +205,10 @@ def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyP
     assert np.median(figures(outcome, "change of viscous")) < 0
     assert np.abs(figures(outcome, "change of 36 inertial")) < 0.1
     assert {place for _, place in session.pictures} == {"Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4"}
+    check_evidence("s1", session, outcome)
 
 
-def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
+def test_s4_on_the_robot_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     robot = load_robot("qin2024")
     refused: Any = None  # it has no arm to run on
     of_run: dict[str, Any] = {"simulated": True, "paper_settings": True, "quick": True}
@@ -169,6 +220,46 @@ def test_s4_on_the_robot_of_the_paper(tmp_path: Path) -> None:
     assert figures(outcome, "estimated over applied") == pytest.approx(1.0, abs=0.04)
     assert np.min(figures(outcome, "torque R2 by joint, self")) > 0.98
     assert np.min(figures(outcome, "torque R2 by joint, general")) > 0.8
+    exact = s4.simulate
+
+    def wrong(*args: Any, **named: Any) -> s4.MeasuredRun:
+        run = exact(*args, **named)
+        return replace(run, torque=1.3 * run.torque)
+
+    monkeypatch.setattr(s4, "simulate", wrong)
+    check_fails(outcome, run_protocol("s4", session))
+
+
+def test_s3_agrees_with_the_drive_of_the_slides_only(
+    session: QuickRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with a heavier rotor and a spring to the ground, nor with another gravity."""
+
+    class Sprung(LinearDrive):
+        @property
+        def state_space(self) -> tuple[Array, Array]:
+            matrix, torque = super().state_space
+            matrix[3, 2] -= 100.0
+            return matrix, torque
+
+    published = paper("s3")
+    true = [*s3.drive_rows(session, published), s3.gravity_row(published, ROBOT)]
+    drive, gravity = s3.published_drive(published), ArmDynamics.gravity_regressor
+    heavier = Sprung(**(vars(drive) | {"rotor_inertia": 1.1 * drive.rotor_inertia}))
+    monkeypatch.setattr(s3, "published_drive", lambda _: heavier)
+    monkeypatch.setattr(ArmDynamics, "gravity_regressor", lambda *of: 0.99 * gravity(*of))
+    wrong = [*s3.drive_rows(session, published), s3.gravity_row(published, ROBOT)]
+    outcomes = (Outcome("s3", "", "ur5", True, rows) for rows in (true, wrong))
+    check_fails(*outcomes)
+
+
+def test_counts_belong_to_the_arm() -> None:
+    """A planar arm has fewer base parameters."""
+    planar = replace(ROBOT, alpha=np.zeros(ROBOT.dof))
+    for robot in (ROBOT, planar):
+        regressor = FullRegressor(robot, np.array([0.0, 0.0, -9.81]))
+        rank = regroup(regressor, raviola_base(regressor)).rank
+        assert (rank == paper("s1")["base_parameters"]) is (robot is ROBOT)
 
 
 def test_s4_identifies_a_payload(session: QuickRun) -> None:
@@ -179,6 +270,7 @@ def test_s4_identifies_a_payload(session: QuickRun) -> None:
     check_files(outcome, session.folder, {"model.yaml"}, bags)
     assert figures(outcome, "payload found") == pytest.approx(PAYLOAD, rel=0.05)
     assert outcome.warnings == []
+    check_evidence("s4", session, outcome)
     session.mount = None
     model: Any = None  # not used
     assert identify_known_payload(session, paper("s4"), first, model, session.folder) == []

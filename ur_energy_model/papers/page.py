@@ -119,6 +119,7 @@ def run_stages(
     *,
     seed: int = 0,
     quick: bool = False,
+    draw: bool = True,
     stages: Sequence[Stage] = STAGES,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -129,6 +130,7 @@ def run_stages(
         folder: new, empty, or of an earlier run with the same settings.
         seed: see `Stage.run`.
         quick: see there.
+        draw: see there.
         stages: to run; results have their order.
         workers: processes at once, None for one per core.
         progress: called with the share of stages done and a text.
@@ -147,7 +149,7 @@ def run_stages(
                 stage = waiting.pop(0)
                 shutil.rmtree(folder / stage.name, ignore_errors=True)
                 process: BaseProcess = context.Process(
-                    target=_run, args=(stage, folder / stage.name, seed, quick)
+                    target=_run, args=(stage, folder / stage.name, seed, quick, draw)
                 )
                 with single_threaded_children():
                     start_ignoring_interrupts(process)
@@ -202,10 +204,10 @@ def prepare(folder: Path, settings: dict[str, Any]) -> None:
         raise InputError(folder, f"was begun with other settings ({earlier})", remedy)
 
 
-def _run(stage: Stage, folder: Path, seed: int, quick: bool) -> None:
+def _run(stage: Stage, folder: Path, seed: int, quick: bool, draw: bool) -> None:
     """One stage, in its process; what goes wrong is left in the folder."""
     try:
-        stage.run(folder, seed=seed, quick=quick, progress=lambda fraction, text: None)
+        stage.run(folder, seed=seed, quick=quick, progress=lambda *_: None, draw=draw)
     except UrEnergyError as error:
         write_text(folder / ERROR, f"{error}\n")
     except Exception:
@@ -222,13 +224,15 @@ INTRODUCTION = (
 )
 VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, with its reason; 'input': "
-    "the run takes the published number; 'not evidence': simulator and model share the constant; "
-    "'see text': the paper gives words, or values to compare by eye. Numbers by joint have strokes "
-    "between them, letters in parentheses are definitions."
+    "a constant of the run; 'not evidence': simulator and model share the constant; 'see text': "
+    "words, or values to compare by eye. Strokes separate joints; letters in parentheses are "
+    "definitions."
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST, _ALIKE = 5, 1e-3
 """Values from which on a spread is shown, and relative deviation of values that are alike."""
+_NAMED = 4
+"""Inputs that are named; of more, the number."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = "another arm and data"
 """Difference that the introduction states for all rows."""
@@ -279,7 +283,7 @@ def side_by_side(
 
 
 def spread(values: Sequence[Any], published: Any) -> str:
-    """Median, 5 to 95 % range, and the percentile of a published number in values of many arms.
+    """The first of the values of many arms, their 5 to 95 % range, percentile of the published one.
 
     Of several numbers the percentiles alone; "" for words, too few values, or ones that hardly
     differ.
@@ -297,9 +301,9 @@ def spread(values: Sequence[Any], published: Any) -> str:
         return ""
     below = 100 * ((found < theirs).mean(axis=0) + (found <= theirs).mean(axis=0)) / 2
     if found.ndim > 1:
-        return f"{cell(np.round(below), '/')} %"
-    low, middle, high = (cell(np.percentile(found, p)) for p in (5, 50, 95))
-    return f"{middle} ({low} to {high}); {below:.0f} %"
+        return f"p{cell(np.round(below), '/')}"
+    first, low, high = found[0], *np.percentile(found, (5, 95))
+    return f"{first:.3g} [{low:.3g}..{high:.3g}] p{below:.0f}"
 
 
 def markdown(
@@ -324,11 +328,10 @@ def markdown(
             item = each.item
             if each.rows:
                 lines += ["", f"### {item.place}: {item.shows}", "", *_of_rows(each.rows)]
-            elif each.pictures:  # their captions state what they show
-                lines += ["", f"### {item.place}", ""]
             for picture in each.pictures:
-                lines += [f"![{item.place}]({place(picture['file'])})", ""]
-                lines += [f"{picture['robot']}: {picture['caption']}", ""]
+                arm = f", {picture['robot']}" if len(arms) > 1 else ""
+                lines += [f"![]({place(picture['file'])})", ""]
+                lines += [f"{item.place}{arm}: {picture['caption']}", ""]
         if empty:
             reasons = (f"{item.place} ({item.reason or 'not obtained'})" for item in empty)
             lines += ["", f"Without a value here: {'; '.join(reasons)}."]
@@ -342,63 +345,62 @@ def markdown(
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is published as a table with its definitions; of the rest the number.
+    """What is published or shown as a table with its definitions; of the rest the number.
 
     Several arms have a column each, and a figure one row.
     """
-    inputs = [row for row in rows if row["verdict"].startswith("input")]
-    published = [row for row in rows if row["verdict"] != "not published" and row not in inputs]
-    definitions = dict.fromkeys(row["definition"] for row in published if row["definition"])
+    inputs = [row for row in rows if row["verdict"] == "input"]
+    shown = [
+        row
+        for row in rows
+        if row not in inputs and (row["verdict"] != "not published" or row["shown"])
+    ]
+    definitions = dict.fromkeys(row["definition"] for row in shown if row["definition"])
     letters = {text: chr(ord("a") + number) for number, text in enumerate(definitions)}
-    arms = list(dict.fromkeys(row["robot"] for row in published))
+    arms = list(dict.fromkeys(row["robot"] for row in shown))
     names = [
         row["figure"] + (f" ({letters[row['definition']]})" if row["definition"] else "")
-        for row in published
+        for row in shown
     ]
 
     def cells(row: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-        verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}")
-        more = [row.get(key, "") for key in keys]
-        return [
-            *(cell(row[key], "/") for key in ("published", "here")),
-            *more,
-            verdict,
-            _tolerance(row),
-        ]
+        verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}").replace("not published", "")
+        values = (cell(row[key], "/") for key in ("published", "here"))
+        return [*values, *(row.get(key, "") for key in keys), verdict]
 
-    lines, found = [], []
+    lines, found, extra = [], [], {"of many arms": "many", "recorded": "recorded"}
     if len(arms) == 1:  # with what other arms show, where any row has it
-        extra = {"of many arms": "many", "recorded": "recorded"}
-        extra = {head: key for head, key in extra.items() if any(row.get(key) for row in published)}
+        extra = {head: key for head, key in extra.items() if any(row.get(key) for row in shown)}
         heads = ["published", "here", *extra, "", "tolerance"]
-        columns = zip(names, published, strict=True)
-        found = [[name, *cells(row, extra.values())] for name, row in columns]
+        columns = zip(names, shown, strict=True)
+        found = [[name, *cells(row, extra.values()), _tolerance(row)] for name, row in columns]
     else:
-        heads = [f"{arm}: published, here" for arm in arms]
+        heads = [*(f"{arm}: published, here" for arm in arms), "tolerance"]
         by_arm: dict[str, dict[str, str]] = {}
-        for name, row in zip(names, published, strict=True):
-            text = ", ".join(filter(None, cells(row, ("many", "recorded"))))
-            by_arm.setdefault(name, {})[row["robot"]] = text
-        found = [[name, *(each.get(arm, "") for arm in arms)] for name, each in by_arm.items()]
+        for name, row in zip(names, shown, strict=True):
+            own = by_arm.setdefault(name, {"": _tolerance(row)})
+            own[row["robot"]] = ", ".join(filter(None, cells(row, extra.values())))
+        found = [[name, *(own.get(arm, "") for arm in (*arms, ""))] for name, own in by_arm.items()]
     if found:
         lines = [*_table(["figure", *heads], found), ""]
     if letters:
         notes = [f"({letter}) {text}" for text, letter in letters.items()]
         lines += [f"{'. '.join(notes)}.", ""]
     if inputs:
-        taken = ", ".join(dict.fromkeys(row["figure"] for row in inputs))
-        lines.append(f"Input: {taken}.")
-        lines.append("")
-    if others := len(rows) - len(published) - len(inputs):
+        taken = list(dict.fromkeys(row["figure"] for row in inputs))
+        text = ", ".join(taken) if len(taken) <= _NAMED else f"{len(taken)} figures"
+        lines += [f"Input: {text}.", ""]
+    if others := len(rows) - len(shown) - len(inputs):
         lines += [f"Not published: {others}.", ""]
     return lines
 
 
 def _tolerance(row: Mapping[str, Any]) -> str:
-    """Tolerance and its reason; empty where it decides nothing."""
-    if not row.get("because") or not row["verdict"].startswith(("agrees", "differs")):
+    """Tolerance and its reason, or that of a range; empty where it decides nothing."""
+    if not row["because"] or not row["verdict"].startswith(("agrees", "differs")):
         return ""
-    return f"{100 * row['tolerance']:g} %: {row['because']}"
+    relative = "" if row["tolerance"] is None else f"{100 * row['tolerance']:g}%: "
+    return f"{relative}{row['because']}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -410,6 +412,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 # `ur_energy protocol all`: all stages, then papers.md.
 
 MARKDOWN = "papers.md"
+SPREAD = {"s0", "s1", "s2", "s4"}
+"""Protocols with figures that differ from arm to arm."""
 QUICK = "Made with --quick: shorter motions, smaller searches, a shorter warm-up."
 
 
@@ -425,14 +429,15 @@ def run_papers(
 ) -> list[PaperResult]:
     """Run every protocol on simulated arms and write the page; see `run_stages`.
 
-    `seeds`: number of quick runs with other arms, for the spread of the figures. `recorded`: see
-    `side_by_side`, by paper.
+    `seeds`: number of quick runs, for the spread of the figures: the same arms, then others; of
+    the protocols in `SPREAD`. `recorded`: see `side_by_side`, by paper.
     """
     done = run_stages(folder, seed=seed, quick=quick, stages=stages, progress=progress)
     others = []
-    for k in range(1, seeds + 1):
-        own = folder / f"seed_{k}"
-        found = run_stages(own, seed=seed + k, quick=True, stages=stages, progress=progress)
+    spread_of = [stage for stage in stages if stage.protocol in SPREAD]
+    for k in range(seeds):
+        own, settings = folder / f"seed_{seed + k}", {"quick": True, "draw": False}
+        found = run_stages(own, seed=seed + k, stages=spread_of, progress=progress, **settings)
         others.append(found)
         for file in own.glob("*/*"):  # bags of many runs are large
             if file.name not in (VERDICT, ERROR):

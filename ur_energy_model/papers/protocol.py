@@ -40,8 +40,12 @@ class PublishedRow:
         differs: what is not as in the paper, such as "arm", "data", "method".
         tolerance: relative difference up to which the two agree; None if it is not for a
             tolerance to decide.
-        because: reason of the tolerance.
-        input: whether the run takes the published number as it is, which then is no evidence.
+        within: lowest and highest value here that agree with words, or with numbers for which no
+            relative difference decides; numbers, or one per value.
+        because: reason of the tolerance or the range.
+        input: whether it is a constant of the run, such as a published number that it takes, so
+            that agreement is no evidence.
+        shown: whether the page has it although the paper prints no value.
     """
 
     figure: str
@@ -49,8 +53,10 @@ class PublishedRow:
     how: str = ""
     differs: tuple[str, ...] = ()
     tolerance: float | None = None
+    within: tuple[Any, Any] | None = None
     because: str = ""
     input: bool = False
+    shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,22 +114,24 @@ class Paper:
     def _rows(self) -> dict[str, tuple[str, PublishedRow]]:
         return {key: (item.place, row) for item in self.items for key, row in item.rows.items()}
 
-    def row(self, key: str, here: Any, *, judged: str = "", **named: Any) -> Row:
+    def row(
+        self, key: str, here: Any, *, evidence: bool = True, note: str = "", **named: Any
+    ) -> Row:
         """A row of the verdict with the value found here.
 
-        `judged` is a verdict in words where numbers alone do not decide; `named` has attributes of
-        the row that depend on the run, and names in its texts.
+        `evidence` and `note`: see `Row`; `named` has attributes of the row that depend on the run,
+        and names in its texts.
         """
         place, row = self._rows[key]
         content = vars(row) | {each: named.pop(each) for each in _CHANGED & named.keys()}
         for text in ("figure", "how"):
             content[text] = content[text].format(**{**self.inputs, **named})
-        return Row(**content, key=key, here=here, place=place, judged=judged)
+        return Row(**content, key=key, here=here, place=place, evidence=evidence, note=note)
 
 
 WIDE = 0.5
 """Relative tolerance from which on the verdict states it."""
-_CHANGED = {"published", "differs", "tolerance"}
+_CHANGED = {"published", "differs", "tolerance", "within", "because"}
 
 
 def papers() -> tuple[Paper, ...]:
@@ -148,39 +156,56 @@ class Row(PublishedRow):
         key: of the published row.
         here: value found on this arm.
         place: table, figure, equation or section of the paper, such as "Table V".
-        judged: verdict in words where numbers alone do not decide.
+        evidence: False where simulator and model share the constant.
+        note: words about a value that does not agree, or that no number decides.
     """
 
     key: str = ""
     here: Any = None
     place: str = ""
-    judged: str = ""
+    evidence: bool = True
+    note: str = ""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the value here agrees with the published one; None where no number decides."""
+        if isinstance(self.here, str):
+            return None
+        here = np.asarray(self.here, float)
+        if self.within is not None:
+            low, high = np.asarray(self.within[0], float), np.asarray(self.within[1], float)
+            return bool(np.all((low <= here) & (here <= high)))
+        tolerance = 1e-6 if self.input and self.tolerance is None else self.tolerance
+        if tolerance is None or isinstance(self.published, str):
+            return None
+        published = np.asarray(self.published, float)
+        if published.ndim and published.shape != here.shape:
+            return None
+        return bool(np.all(np.abs(here - published) <= tolerance * np.abs(published)))
 
     @property
     def verdict(self) -> str:
-        """One of agrees, differs, input, not published, not obtained, see text, or `judged`.
+        """One of agrees, differs, input, not evidence, not published, not obtained, see text.
 
         Of two numbers that agree although arm, data or method differ, the verdict names these.
         """
-        if self.judged:
-            return self.judged
         if self.here is None:
             return "not obtained"
         if self.published is None:
             return "not published"
-        tolerance = 1e-6 if self.input and self.tolerance is None else self.tolerance
-        if tolerance is None or isinstance(self.published, str):
-            return "see text"
-        published, here = np.asarray(self.published, float), np.asarray(self.here, float)
-        if published.shape != here.shape:
-            return "see text"
-        close = bool(np.all(np.abs(here - published) <= tolerance * np.abs(published)))
-        if self.input and close:
+        if not self.evidence:
+            return "not evidence"
+        agrees = self.agrees
+        if agrees and self.input:
             return "input"
-        word = "agrees" if close else "differs"
-        if close and tolerance >= WIDE:
-            word += f" within ±{100 * tolerance:.0f} %"
-        return f"{word}; another {' and '.join(self.differs)}" if self.differs else word
+        word = {None: "see text", True: "agrees", False: "differs"}[agrees]
+        if agrees and self.within is None and (self.tolerance or 0.0) >= WIDE:
+            word += f" within ±{100 * (self.tolerance or 0.0):.0f} %"
+        if self.note and not agrees:
+            word += f": {self.note}"
+        if agrees is None or not self.differs:
+            return word
+        return f"{word}; another {' and '.join(self.differs)}"
 
 
 @dataclass(frozen=True)
@@ -199,8 +224,8 @@ class Outcome:
         """Content of verdict.json."""
         names = ("protocol", "source", "robot", "simulated", "warnings")
         shown = (
-            *("key", "figure", "published", "here", "place", "differs", "tolerance", "because"),
-            "verdict",
+            *("key", "figure", "published", "here", "place", "differs", "tolerance", "within"),
+            *("because", "shown", "verdict"),
         )
         return {
             **{name: getattr(self, name) for name in names},
@@ -277,6 +302,7 @@ class ProtocolRun:
         simulated: whether the arm is simulated.
         paper_settings: design with the limits and the genetic algorithm of the paper.
         quick: shorter motions and searches, for a first look; the outcome reports it.
+        draw: whether pictures are drawn.
         campaign: s1 only: cold run, warm-up and warm run, too.
         another: makes further simulated arms; None on a robot.
         warnings: for the user, collected during the run.
@@ -293,6 +319,7 @@ class ProtocolRun:
     simulated: bool = False
     paper_settings: bool = False
     quick: bool = False
+    draw: bool = True
     campaign: bool = False
     another: OtherArms | None = None
     warnings: list[str] = field(default_factory=list)
@@ -354,6 +381,8 @@ class ProtocolRun:
 
     def picture(self, chart: Chart, place: str) -> None:
         """Draw a chart for a figure of the paper, such as "Fig. 3"."""
+        if not self.draw:
+            return
         (path,) = save_chart(chart, self.folder / PICTURES, dpi=_DPI)
         self.pictures.append((f"{PICTURES}/{path.name}", f"{place}: {chart.title}"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import load_capsules
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row
+from ur_energy_model.papers.protocol import Outcome, Paper, ProtocolRun, Row, cell
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.report.chart import BoxChart, Chart, Role
 from ur_energy_model.report.model_charts import comparison_chart, joints_chart
@@ -42,7 +43,6 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array
 
-REPETITIONS = 2
 DISSIPATED_SHARE = 0.01
 """Share of the supply energy above which dissipated regenerated energy is reported."""
 LARGE, WRISTS = slice(0, 3), slice(3, 6)
@@ -59,7 +59,6 @@ _FRICTION = (
     "T_rev by joint [N m]",
     "k_t by joint [N m/A]",
 )
-_ANOTHER = "another arm and data"
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
@@ -79,7 +78,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         ]
     metrics = dict(zip(_TESTS, (found.fit[0], found.validation[0]), strict=True))
     by_test = dict(zip(_TESTS, bags, strict=True))
-    more, series = recorded_rows(paper, model, by_test, motors=_motors(robot))
+    more, series = recorded_rows(paper, model, by_test, session.simulated, motors=_motors(robot))
     rows += [*inertia_rows(paper, model, robot, bags[0], session.simulated), *more]
     for test, own in metrics.items():
         rows += _our_rows(paper, "torque", test, own.torque)
@@ -108,6 +107,7 @@ def recorded_rows(
     paper: Paper,
     model: EnergyModel,
     bags: Mapping[str, Path],
+    simulated: bool,
     *,
     motors: tuple[Array, float] | None = None,
 ) -> tuple[list[Row], dict[str, PublishedSeries]]:
@@ -122,7 +122,7 @@ def recorded_rows(
     for test, bag in bags.items():
         series[test] = found = published_series(model, bag, currents, motors)
         plain = published_series(model, bag, derived, reference=False)
-        rows += torque_rows(paper, test, torque_errors(model, bag))
+        rows += torque_rows(paper, test, torque_errors(model, bag), simulated)
         rows += current_rows(paper, test, found, plain)
         rows += energy_rows(paper, test, found)
     return rows, series
@@ -137,12 +137,12 @@ def _motors(robot: RobotDescription) -> tuple[Array, float] | None:
 
 
 def _record(session: ProtocolRun, name: str) -> Path:
-    """Record six random points joined by trapezoidal speed profiles, twice."""
+    """Record six random points joined by trapezoidal speed profiles."""
     planner = Planner(session.robot)
 
     def through_points(seed: int) -> RepeatedMotion:
         motion = planner.chain_through(planner.random_points(seed))
-        return RepeatedMotion(session.robot.name, motion, 1 if session.quick else REPETITIONS)
+        return RepeatedMotion(session.robot.name, motion, 1)
 
     return session.record(name, session.first_safe(through_points, session.seed + _SEEDS[name]))
 
@@ -206,15 +206,9 @@ def inertia_rows(
     evidence for their size.
     """
     ratio, theirs = robot.gear_ratio, paper["gear_ratio"]
-    judged = "agrees"
-    if (ratio != theirs).any():
-        judged = (
-            "differs: motor-side inertias and viscous coefficients are 2 %, Coulomb friction and "
-            f"torque constants 1 % smaller than with {theirs:g}"
-        )
     here = float(ratio[0]) if (ratio == ratio[0]).all() else ratio
     rows = [
-        paper.row("gear_ratio", here, judged=judged),
+        paper.row("gear_ratio", here),
         paper.row("reducer_inertia", robot.reducer_inertia),
         paper.row("rated_torque", robot.max_torque[[0, -1]]),
     ]
@@ -226,40 +220,36 @@ def inertia_rows(
         "_cylinders": plain_inertia(model, bag, replace(robot, inertia=tensors)),
         "_ours": split_inertia(reflected, robot)[0],
     }
-    circular = "not evidence" if simulated else ""
     for kind, values in found.items():
         rows.append(paper.row("motor_and_reducer", values, kind=_KINDS[kind]))
         for size, joints in _SIZES:
             rotor = (values - robot.reducer_inertia)[joints]
             finite = rotor[np.isfinite(rotor)]  # the reducers of CB3 arms are unpublished
             mean = float(finite.mean()) if len(finite) else None
-            key, words = f"motor_inertia_{size}", circular * (mean is not None)
-            rows.append(paper.row(key, mean, kind=_KINDS[kind], judged=words))
+            key = f"motor_inertia_{size}"
+            rows.append(paper.row(key, mean, kind=_KINDS[kind], evidence=not simulated))
     rotor = found[""] - robot.reducer_inertia
     known = [float(rotor[joints].mean()) for _, joints in _SIZES]
     torque = [float(robot.max_torque[joints].mean()) / theirs for _, joints in _SIZES]
     return [
         *rows,
-        paper.row("catalogue_inertia", known),
+        paper.row("catalogue_inertia", known, evidence=not simulated),
         paper.row("catalogue_torque", torque),
     ]
 
 
-def torque_rows(paper: Paper, test: str, torque: ErrorStatistics | None) -> list[Row]:
-    """Table V for one test motion."""
+def torque_rows(
+    paper: Paper, test: str, torque: ErrorStatistics | None, simulated: bool
+) -> list[Row]:
+    """Table V for one test motion; a simulated controller has the model that is compared."""
     if torque is None:
         return [paper.row("torque_none", None, test=test)]
-    beyond = np.flatnonzero(torque.largest > 1.0)
-    peak = f"agrees; {_ANOTHER}"
-    if beyond.tolist() != [0, 1]:
-        peak = f"differs: {len(beyond)} joints beyond 1 N m; arm and data differ"
-    fit = f"{'agrees' if torque.r2.min() > 0.99 else 'differs'}; {_ANOTHER}"
     return [
-        paper.row("torque_mean", torque.mean, test=test),
-        paper.row("torque_peak", torque.largest, test=test, judged=peak),
-        paper.row("torque_rms", torque.rms, test=test),
-        paper.row("torque_r2", torque.r2, test=test, judged=fit),
-    ]
+        paper.row(f"torque_{key}", here, test=test, evidence=not simulated)
+        for key, here in (
+            ("mean", torque.mean), ("peak", torque.largest), ("rms", torque.rms), ("r2", torque.r2)
+        )
+    ]  # fmt: skip
 
 
 def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
@@ -272,17 +262,15 @@ def friction_rows(paper: Paper, theirs: PublishedCurrentModel) -> list[Row]:
             strict=True,
         )
     ]
-    constant = [float(theirs.torque_constant[part].mean()) for _, part in _SIZES]
-    rows += [
-        paper.row(f"torque_constant_{size}", mean)
-        for (size, _), mean in zip(_SIZES, constant, strict=True)
+    constant: list[Any] = [
+        float(own.mean()) if (own > 0.0).all() else "not identifiable"
+        for own in (theirs.torque_constant[part] for _, part in _SIZES)
     ]
-    inside = all(
-        0.9 * low <= mean <= 1.1 * high
-        for mean, (low, high) in zip(constant, paper["k_t_ranges"], strict=True)
-    )
-    judged = f"{'agrees' if inside else 'differs'}; {_ANOTHER}"
-    return [*rows, paper.row("catalogue_k_t", constant, judged=judged)]
+    for (size, _), mean in zip(_SIZES, constant, strict=True):
+        rows.append(paper.row(f"torque_constant_{size}", mean))
+    both = constant if all(isinstance(each, float) for each in constant) else cell(constant, "/")
+    low, high = np.transpose(paper["k_t_ranges"])
+    return [*rows, paper.row("catalogue_k_t", both, within=(0.9 * low, 1.1 * high))]
 
 
 def our_friction_rows(paper: Paper, model: EnergyModel) -> list[Row]:
@@ -309,21 +297,19 @@ def current_rows(
     current.accumulate(series.measured, series.modelled)
     plain.accumulate(derived.measured, derived.modelled)
     own.accumulate(series.measured, series.own)
-    peak = f"{'agrees' if current.largest.max() > 1.0 else 'differs: smaller'}; {_ANOTHER}"
     rows = [
         paper.row("current_mean", current.mean, test=test),
-        paper.row("current_peak", current.largest, test=test, judged=peak),
+        paper.row("current_peak", current.largest, test=test),
     ]
     for size, joints in _SIZES:
         limit, rms = paper["current_limits"][size], current.rms[joints]
-        judged = f"agrees; {_ANOTHER}"
-        if (rms > limit).any():
-            judged = f"differs: {rms.max() / limit:.1f} times as large, see Errata"
-        rows.append(paper.row(f"current_rms_{size}", rms, test=test, judged=judged))
-    fit = f"{'agrees' if current.r2.min() >= 0.985 else 'differs'}; {_ANOTHER}"
+        note = f"{rms.max() / limit:.1f} times the limit, see Errata"
+        rows.append(
+            paper.row(f"current_rms_{size}", rms, test=test, within=(0.0, limit), note=note)
+        )
     return [
         *rows,
-        paper.row("current_r2", current.r2, test=test, judged=fit),
+        paper.row("current_r2", current.r2, test=test),
         paper.row("current_deviation", series.measured.std(axis=0), test=test),
         *(
             paper.row("current_part", part, test=test, part=name)

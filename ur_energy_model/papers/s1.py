@@ -247,11 +247,7 @@ def _friction_rows(
             words = {"name": name, "state": state, "unit": unit}
             rows.append(paper.row("friction", values, differs=differs, **words))
         change = 100 * (states["warm"] / states["cold"] - 1)
-        largest, judged = float(change.min()), ""
-        if kind == "fv" and largest < 0:
-            judged = f"see text: falls by up to {-largest:.0f} %; another {' and '.join(differs)}"
-        key = f"{name.lower()}_change"
-        rows.append(paper.row(key, change, differs=differs, judged=judged))
+        rows.append(paper.row(f"{name.lower()}_change", change, differs=differs))
     return rows
 
 
@@ -265,13 +261,9 @@ def _unchanged_rows(
         first, second = cold.parameters, warm.parameters
         change = second.values[own] - first.values[own]
         size = float(np.linalg.norm(change) / np.linalg.norm(first.values[own]))
-        within = float(np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own])))
-        judged = (
-            f"{'agrees' if size < 0.1 else 'differs'}: {100 * within:.0f} % of them are within "
-            "two standard deviations"
-        )
-        words = {"count": str(len(own)), "name": name}
-        rows.append(paper.row("unchanged", size, judged=judged, differs=differs, **words))
+        alike = float(np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own])))
+        words = {"count": str(len(own)), "name": name, "alike": f"{100 * alike:.0f}"}
+        rows.append(paper.row("unchanged", size, differs=differs, **words))
     return rows
 
 

@@ -134,9 +134,10 @@ def run_on_own_robot(session: ProtocolRun, paper: Paper) -> Outcome:
     middle = np.mean(paper["angles"], axis=1)  # zero of the robot file
     trajectory, differs = design.trajectory, ("method",) if session.quick else ()
     # A turn of the first joint turns the whole upright arm, which no torque shows.
-    offset = "differs: joint 1 counts from a quarter turn away, which changes no torque"
+    offset = "joint 1 counts from a quarter turn away, which changes no torque"
+    theta = np.abs(np.round(np.degrees(robot.theta) - middle, _DECIMALS))
     rows = [
-        paper.row("theta", np.abs(np.degrees(robot.theta) - middle), judged=offset),
+        paper.row("theta", theta, note=offset),
         paper.row("a", robot.a),
         paper.row("d", robot.d),
         paper.row("angles", middle[:, None] + np.degrees(robot.max_position)[:, None] * [-1, 1]),
@@ -212,24 +213,23 @@ def _simulation_rows(session: ProtocolRun, paper: Paper, design: Design) -> list
     rows = []
     for link in range(1, session.robot.dof + 1):
         own = [name for name in names if name.endswith(f"_{link}")]
-        label = f"link {link}: {' '.join(name.split('_')[0] for name in own)}"
+        label = f"link {link}: {'/'.join(name.split('_')[0] for name in own)}"
         theirs, recovered, actual, ours = (
             [values[name] for name in own] for values in (theoretical, simulated, true, found)
         )
-        chosen = _same(theirs, actual).replace("agrees", "input")  # links chosen to have them
-        close = _same(actual, ours, "the true values")
         rows += [
-            paper.row("link_true", actual, published=theirs, link=label, judged=chosen),
-            paper.row("link_recovered", ours, published=recovered, link=label, judged=close),
+            paper.row("link_true", actual, published=theirs, link=label, within=_about(theirs)),
+            paper.row(
+                "link_recovered", ours, published=recovered, link=label, within=_about(actual)
+            ),
         ]
     errors = np.array([abs(found[name] - true[name]) for name in names])
     their_errors = np.array([abs(simulated[name] - theoretical[name]) for name in names])
     largest, most = float(errors.max()), float(their_errors.max())
-    judged = "agrees: no larger than theirs" if largest <= most else ""
     counts = [int((each >= _NOTEWORTHY).sum()) for each in (errors, their_errors)]
     rows += [
-        paper.row("largest_difference", largest, published=most, judged=judged),
-        paper.row("noteworthy", counts[0], published=counts[1]),
+        paper.row("largest_difference", largest, published=most, within=(0.0, most)),
+        paper.row("noteworthy", counts[0], published=counts[1], within=(0, counts[1])),
     ]
     draw_motion(session, design.trajectory, "s4_excitation", "Fig. 4", "Exciting trajectory")
     return rows
@@ -260,14 +260,14 @@ def _experiment_rows(
     rows += _possible_rows(paper, robot)
     draw_processing(session, runs[0], clean[0])
     draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
-    judged = "see text: closer, as the simulated arm has no coupled wrist drives"
+    note = "closer, as the simulated arm has no coupled wrist drives"
     for kind, place, measured in (("self", "Fig. 15", clean[0]), ("general", "Fig. 17", clean[1])):
         predicted = model.predicted(measured, values)
         errors = ErrorStatistics(robot.dof)
         errors.accumulate(measured.torque, predicted)
         rows += [
-            paper.row(f"{kind}_rms", errors.rms, judged=judged),
-            paper.row(f"{kind}_r2", errors.r2, judged=judged),
+            paper.row(f"{kind}_rms", errors.rms, note=note),
+            paper.row(f"{kind}_r2", errors.r2, note=note),
         ]
         draw_verification(session, measured, predicted, f"s4_{kind}_torque", place)
     return rows
@@ -285,10 +285,12 @@ def _possible_rows(paper: Paper, robot: RobotDescription) -> list[Row]:
     nearest, rows = model.by_name(combination @ found), []
     for link in range(1, robot.dof + 1):
         own = [name for name in names if name.endswith(f"_{link}")]
-        label = f"link {link}: {' '.join(name.split('_')[0] for name in own)}"
+        label = f"link {link}: {'/'.join(name.split('_')[0] for name in own)}"
         published, here = ([values[name] for name in own] for values in (theirs, nearest))
-        judged = _same(published, here)
-        rows.append(paper.row("possible", here, published=published, link=label, judged=judged))
+        worst = max(abs(a - b) for a, b in zip(published, here, strict=True))
+        found_here: dict[str, Any] = {"published": published, "within": _about(published)}
+        note = f"by up to {worst:.4g}"
+        rows.append(paper.row("possible", here, link=label, note=note, **found_here))
     return rows
 
 
@@ -301,11 +303,9 @@ def _measured(session: ProtocolRun, design: Design, friction: Array, seed: int) 
     return simulate(dynamics, motion, friction=friction, noise=noise, seed=seed)
 
 
-def _same(first: list[float], second: list[float], to: str = "") -> str:
-    """Verdict on two lists of base parameters, within an absolute limit."""
-    worst = max(abs(a - b) for a, b in zip(first, second, strict=True))
-    target = f" from {to}" if to else ""
-    return "agrees" if worst < _NOTEWORTHY else f"differs:{target} by up to {worst:.2g}"
+def _about(values: list[float]) -> tuple[Array, Array]:
+    """Range of numbers that Table 5 would print alike."""
+    return np.array(values) - _NOTEWORTHY, np.array(values) + _NOTEWORTHY
 
 
 # Section 5.3: motion and torque of an arm that measures its torque, and their processing: averaged

@@ -145,7 +145,9 @@ class Stage:
     paper_settings: bool = False
     options: ArmOptions = field(default_factory=ArmOptions)
 
-    def run(self, folder: Path, *, seed: int, quick: bool, progress: Progress) -> Outcome:
+    def run(
+        self, folder: Path, *, seed: int, quick: bool, progress: Progress, draw: bool = True
+    ) -> Outcome:
         """Run the protocol into a new or empty folder, which then contains verdict.json.
 
         Raises:
@@ -169,6 +171,7 @@ class Stage:
             simulated=True,
             paper_settings=self.paper_settings,
             quick=quick,
+            draw=draw,
             campaign=self.campaign,
             another=OtherArms(options, lambda options: cell_with(options).run),
         )
