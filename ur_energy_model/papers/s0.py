@@ -51,8 +51,9 @@ _SIZES = (("large_joints", LARGE), ("wrists", WRISTS))
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 _TESTS = ("A", "B")
 _KINDS = {"": "eq. 9 as printed", "_cylinders": "eq. 9, links of cylinders", "_ours": "ours"}
-_MILLI = 0.02
-"""Errors below which a figure has thousandths as its unit [N m, A]."""
+_UNITS = {"": 1.0, "m": 1e-3, "\N{MICRO SIGN}": 1e-6}
+_SEEN = 0.02
+"""Least part of its unit that an axis shows well."""
 _FRICTION = (
     "k_v by joint [N m s/rad]",
     "T_dir by joint [N m]",
@@ -402,8 +403,12 @@ def draw_test_motions(
     torques = [each.torque.modelled - each.torque.recorded for each in analyses if each.torque]
     currents = [each.modelled - each.measured for each in series.values()]
     figures: list[tuple[str, Chart | None]] = [
-        ("Fig. 10", _boxes("torque", "N m", names, torques)),
-        ("Fig. 13", _boxes("current", "A", names, currents)),
+        (place, _boxes(what, unit, names, errors, size, joints))
+        for place, what, unit, errors in (
+            ("Fig. 10", "torque", "N m", torques),
+            ("Fig. 13", "current", "A", currents),
+        )
+        for size, joints in _SIZES
     ]
     for (test, found), analysis, numbers in zip(
         series.items(), analyses, ((2, 8, 11, 14), (3, 9, 12, 15)), strict=True
@@ -444,7 +449,9 @@ def _named(chart: Chart | None, test: str) -> Chart | None:
     return replace(chart, key=f"s0_{chart.key}_{test}", title=title, caption="")
 
 
-def _boxes(what: str, unit: str, names: Sequence[str], errors: Sequence[Array]) -> BoxChart | None:
+def _boxes(
+    what: str, unit: str, names: Sequence[str], errors: Sequence[Array], size: str, joints: slice
+) -> BoxChart | None:
     """Errors [samples, n] of both tests; whiskers to the last value within 1.5 quartile ranges."""
     if not errors:
         return None
@@ -456,14 +463,15 @@ def _boxes(what: str, unit: str, names: Sequence[str], errors: Sequence[Array]) 
         low, high = float(inside.min()), float(inside.max())
         return [low, low, first, middle, third, high, high]
 
-    small = bool(max(np.percentile(np.abs(each), 99) for each in errors) < _MILLI)
+    boxes = np.array([[box(column) for column in each[:, joints].T] for each in errors])
+    reach = np.abs(boxes).max()
+    prefix = next((each for each, one in _UNITS.items() if reach > _SEEN * one), "")
     return BoxChart(
-        key=f"s0_{what}_error",
+        key=f"s0_{what}_error_{size}",
         title=f"{what.capitalize()} errors of the paper's model, tests A and B, without outliers",
         caption="",
-        y_label=f"error [{'m' * small}{unit}]",
-        categories=names,
+        y_label=f"error [{prefix}{unit}]",
+        categories=names[joints],
         series=_TESTS,
-        boxes=(1e3 if small else 1.0)
-        * np.array([[box(column) for column in each.T] for each in errors]),
+        boxes=boxes / _UNITS[prefix],
     )

@@ -39,8 +39,6 @@ _TORQUE_NOISE = 0.02
 """Noise of the drives' torque over its root mean square, assumed."""
 _POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3
 """Of the encoders [rad, rad/s], assumed."""
-_MAGNIFIED = 10
-"""Factor on differences that are too small to see beside the torque."""
 _DECIMALS = 4
 """Digits of base parameters that are kept [kg m^2, kg m, ...]."""
 _UNBOUNDED = 1e4
@@ -455,8 +453,8 @@ def draw_processing(session: ProtocolRun, raw: MeasuredRun, clean: MeasuredRun) 
 def draw_verification(
     session: ProtocolRun, measured: MeasuredRun, predicted: np.ndarray, key: str, place: str
 ) -> None:
-    """Measured and predicted torque of every joint, and their difference, magnified."""
-    difference = _MAGNIFIED * (predicted - measured.torque)
+    """Measured and predicted torque of every joint, and their difference."""
+    difference = predicted - measured.torque
     chart = comparison_chart(
         key,
         "Torque, measured and predicted",
@@ -464,7 +462,7 @@ def draw_verification(
         (
             ("measured", "measured", measured.torque),
             ("predicted", "model", predicted),
-            (f"difference x {_MAGNIFIED}", "truth", difference),
+            ("difference", "truth", difference),
         ),
         session.robot.joint_names,
         "torque [N m]",
