@@ -341,12 +341,7 @@ class ProtocolRun:
     ) -> Design:
         """Design an exciting trajectory (None: the usual one) and save it under this name.
 
-        Args:
-            name: of the file.
-            seed: of the search.
-            request: the wanted trajectory.
-            population: of the genetic algorithm, with the settings of the paper.
-            binary: whether its genes are bits.
+        `population` and `binary` genes are those of the genetic algorithm of the papers' settings.
         """
         wanted = replace(request or DesignRequest(self.robot), seed=seed)
         if self.quick and request is None:

@@ -68,7 +68,13 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
     found = _identify(session, bags, "physical")
     model, robot = found.model, session.robot
     save_model(model, session.folder / "model.yaml")
-    catalogue = _catalogue(session, bags)
+    motors, catalogue = _motors(robot), None
+    if motors is None:
+        session.warnings.append(
+            "the paper chose catalogue motors for joints of 150 and 28 N m only: no eq. 23"
+        )
+    else:
+        catalogue = _identify(session, bags, "catalogue")
     analyses = [analyse(model, bag, label=test) for test, bag in zip(_TESTS, bags, strict=True)]
     planned = [np.abs(each["target_qdd"]).max() for bag in bags for each in iterate_bag(bag)]
     rows = [paper.row("max_acceleration", float(max(planned)))]
@@ -79,7 +85,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         ]
     metrics = dict(zip(_TESTS, (found.fit[0], found.validation[0]), strict=True))
     by_test = dict(zip(_TESTS, bags, strict=True))
-    more, series = recorded_rows(paper, model, by_test, session.simulated, motors=_motors(robot))
+    more, series = recorded_rows(paper, model, by_test, session.simulated, motors=motors)
     rows += [*inertia_rows(paper, model, robot, bags[0], session.simulated), *more]
     for test, own in metrics.items():
         rows += _our_rows(paper, "torque", test, own.torque)
@@ -158,18 +164,6 @@ def _identify(session: ProtocolRun, bags: list[Path], power_model: str) -> Ident
     )
 
 
-def _catalogue(session: ProtocolRun, bags: list[Path]) -> Identification | None:
-    """The same with the paper's power model; None for an arm for which it chose no motors."""
-    try:
-        catalogue_motor_constants(session.robot)
-    except InputError:
-        session.warnings.append(
-            "the paper chose catalogue motors for joints of 150 and 28 N m only: no eq. 23"
-        )
-        return None
-    return _identify(session, bags, "catalogue")
-
-
 def cylinder_tensors(robot: RobotDescription) -> Array:
     """Inertia tensors [n, 3, 3], kg m^2, of links that are unions of cylinders (Table III).
 
@@ -244,7 +238,7 @@ def torque_rows(
 ) -> list[Row]:
     """Table V for one test motion; a simulated controller has the model that is compared."""
     if torque is None:
-        return [paper.row("torque_none", None, test=test)]
+        return []
     return [
         paper.row(f"torque_{key}", here, test=test, evidence=not simulated)
         for key, here in (
@@ -469,7 +463,6 @@ def _boxes(
     return BoxChart(
         key=f"s0_{what}_error_{size}",
         title=f"{what.capitalize()} errors of the paper's model, tests A and B, without outliers",
-        caption="",
         y_label=f"error [{prefix}{unit}]",
         categories=names[joints],
         series=_TESTS,

@@ -160,9 +160,7 @@ def rank_chart(regrouping: Regrouping) -> LineChart:
     return LineChart(
         key="s1_singular_values",
         title=title,
-        caption="",
         x_label="number of the parameter",
-        y_label="",
         panels=(
             Panel("", (Line("value", number, size, joint=0),), y_label="log10 of singular value"),
             Panel("", (Line("share", number, share, joint=0),), y_label="cumulative share [%]"),
@@ -289,7 +287,6 @@ def _friction_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> BarChar
     return BarChart(
         key="s1_cold_and_warm",
         title="Friction of the cold and the warm arm (fc in N m, fv in N m s/rad)",
-        caption="",
         y_label="N m, N m s/rad",
         categories=tuple(names[column] for column in columns),
         bars=(
@@ -314,9 +311,7 @@ def _unchanged_chart(cold: BagBaseParameters, warm: BagBaseParameters) -> LineCh
     return LineChart(
         key="s1_inertial_cold_and_warm",
         title=title,
-        caption="",
         x_label="number of the base parameter",
-        y_label="",
         panels=tuple(panels),
         columns=1,
     )

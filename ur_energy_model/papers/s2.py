@@ -197,36 +197,15 @@ def _our_rows(session: ProtocolRun, paper: Paper, training: list[Path], testing:
 
 def _draw(session: ProtocolRun, tests: Mapping[str, EcbotTest]) -> None:
     test = tests["test"]
-    name = session.robot.name
-    session.picture(
-        LineChart(
-            key="s2_power",
-            title="Power over time",
-            caption=f"Power of the {name} in testing, measured and predicted from the motion alone",
-            x_label="time [s]",
-            y_label="power [W]",
-            panels=(
-                Panel(
-                    name,
-                    (
-                        Line("measured", test.time, test.measured_power, role="measured"),
-                        Line("model", test.time, test.model_power, joint=0),
-                    ),
-                ),
-            ),
-            columns=1,
-        ),
-        "Fig. 4",
+    lines = (
+        Line("measured", test.time, test.measured_power, role="measured"),
+        Line("model", test.time, test.model_power, joint=0),
     )
-    values: Array = np.array([each.power.rmse for each in tests.values()])
-    session.picture(
-        BarChart(
-            key="s2_rmse",
-            title="RMSE of power",
-            caption=f"RMSE of the predicted power of the {name}, training and testing",
-            y_label="RMSE [W]",
-            categories=tuple(_PARTS.values()),
-            bars=(Bars("RMSE", values),),
-        ),
-        "Fig. 5",
-    )
+    power: dict[str, Any] = {"x_label": "time [s]", "y_label": "power [W]", "columns": 1}
+    panels = (Panel(session.robot.name, lines),)
+    curves = LineChart(key="s2_power", title="Power over time, testing", panels=panels, **power)
+    session.picture(curves, "Fig. 4")
+    bars = (Bars("RMSE", np.array([each.power.rmse for each in tests.values()])),)
+    names = tuple(_PARTS.values())
+    title: dict[str, Any] = {"key": "s2_rmse", "title": "RMSE of power", "y_label": "RMSE [W]"}
+    session.picture(BarChart(categories=names, bars=bars, **title), "Fig. 5")

@@ -185,7 +185,6 @@ def _stiffness_chart(paper: Paper) -> LineChart:
     return LineChart(
         key="s3_stiffness",
         title=caption,
-        caption="",
         x_label="torsion angle [mrad]",
         y_label="torque [N m]",
         panels=(Panel("Output side", tuple(lines)),),

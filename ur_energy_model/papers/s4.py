@@ -86,12 +86,7 @@ def identify_known_payload(
 ) -> list[Row]:
     """Rows about a known payload, from loaded minus unloaded currents; empty without a mount.
 
-    Args:
-        session: run of the protocol.
-        paper: its rows.
-        motion: to repeat with the payload.
-        found: model identified without payload.
-        unloaded: bag of the motion without payload.
+    `found` is the model without payload, and `unloaded` the bag of the motion without it.
     """
     if session.mount is None:
         session.warnings.append(
@@ -420,7 +415,6 @@ def draw_motion(
     chart = LineChart(
         key=f"{key}_path",
         title=caption,
-        caption="",
         x_label="[m]",
         y_label="[m]",
         panels=tuple(
@@ -599,9 +593,7 @@ def _draw_load(session: ProtocolRun, unloaded: Swing, loaded: Swing) -> None:
         chart = LineChart(
             key=key,
             title=title,
-            caption="",
             x_label="time [s]",
-            y_label="",
             panels=panels,
             columns=1,
         )
