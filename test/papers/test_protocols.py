@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,11 @@ import numpy as np
 import pytest
 
 from ur_energy_model.codec import plain
-from ur_energy_model.experiment.design import Design
-from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest
 from ur_energy_model.experiment.execution import ExecutionPlan
-from ur_energy_model.experiment.limits import check
-from ur_energy_model.files import config_file
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.papers import protocol, s3, s4
 from ur_energy_model.papers import s1 as friction_campaign
-from ur_energy_model.papers import s3, s4
 from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper, papers
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
@@ -29,7 +25,7 @@ from ur_energy_model.simulation.joint_controller import LinearDrive
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.samples import concatenate
-from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory
+from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.typing import Array
 
 pytestmark = pytest.mark.timeout(400)
@@ -45,41 +41,15 @@ class UndrawnRun(ProtocolRun):
         self.pictures.append((chart.key, place))
 
 
-@dataclass
-class QuickRun(UndrawnRun):
-    """A run with ready designs: the search is tested elsewhere."""
-
-    designs: list[FourierTrajectory] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.ready = tuple(self.designs)
-
-    def design(self, name: str, seed: int, *_: Any, **__: Any) -> Design:
-        problem = DesignProblem(DesignRequest(ROBOT))
-        trajectory = self.designs.pop(0)
-        verdict = check(trajectory, problem.limits)
-        assert verdict.passed, verdict.problems
-        condition = problem.condition_number(trajectory)
-        return Design(trajectory, condition, "condition", condition, verdict, 0.0, 1)
-
-
 @pytest.fixture
-def session(tmp_path: Path) -> QuickRun:
-    shipped = load_trajectory(config_file("excitation", "ur5.yaml")).repeated(1)
-    designs = [shipped, replace(shipped, period=1.3 * shipped.period)]
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UndrawnRun:
+    """A quick run with the included trajectory, once: the search is tested elsewhere."""
+    monkeypatch.setattr(protocol, "load_trajectory", lambda file: load_trajectory(file).repeated(1))
     options = ArmOptions(controller_version=(3, 15, 8))
     cell = SimulatedCell(ROBOT, 4, options)
-    return QuickRun(
-        ROBOT,
-        tmp_path,
-        cell.run,
-        cell.mount,
-        unheard,
-        simulated=True,
-        quick=True,
-        another=OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run),
-        designs=designs,
-    )
+    another = OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run)
+    arm: Any = (ROBOT, tmp_path, cell.run, cell.mount, unheard)
+    return UndrawnRun(*arm, simulated=True, quick=True, another=another)
 
 
 def unheard(fraction: float, text: str | None = None) -> None:
@@ -91,7 +61,7 @@ COUNTED = {"base_parameters", "lost", "inertial"}
 """Numbers of parameters, which belong to the arm and not to a measurement."""
 
 
-def check_evidence(name: str, session: QuickRun, outcome: Outcome) -> None:
+def check_evidence(name: str, session: UndrawnRun, outcome: Outcome) -> None:
     """Every row that agrees fails where what was measured is replaced by that of other instants."""
     random = np.random.default_rng(0)
     folder = session.folder / "shuffled"
@@ -107,7 +77,7 @@ def check_evidence(name: str, session: QuickRun, outcome: Outcome) -> None:
         with BagWriter(bag, recorded.info, tuple(columns)) as writer:
             writer.write(replace(recorded, columns=columns))
 
-    again = replace(session, folder=folder, run=replay, designs=list(session.ready))
+    again = replace(session, folder=folder, run=replay)
     check_fails(outcome, run_protocol(name, again))
 
 
@@ -146,7 +116,7 @@ def here(outcome: Outcome, figure: str) -> np.ndarray:
     return np.asarray(row.here, dtype=float)
 
 
-def test_s0_has_the_papers_definition_beside_ours(session: QuickRun) -> None:
+def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
     outcome = run_protocol("s0", session)
     check_places(outcome, session)
     assert here(outcome, "torque, R2 by joint, A").min() > 0.999
@@ -164,7 +134,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: QuickRun) -> None:
     check_evidence("s0", session, outcome)
 
 
-def test_s2_predicts_power_from_the_motion_alone(session: QuickRun) -> None:
+def test_s2_predicts_power_from_the_motion_alone(session: UndrawnRun) -> None:
     cell = SimulatedCell(robot := load_robot("ur3e"), 4, ArmOptions())
     session.robot, session.run = robot, cell.run
     outcome = run_protocol("s2", session)
@@ -176,7 +146,7 @@ def test_s2_predicts_power_from_the_motion_alone(session: QuickRun) -> None:
     check_evidence("s2", session, outcome)
 
 
-def test_s1_finds_base_parameters(session: QuickRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s1_finds_base_parameters(session: UndrawnRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(friction_campaign, "_QUICK_WARM_UP", 100.0)
     session.campaign = True
     outcome = run_protocol("s1", session)
@@ -218,7 +188,7 @@ def test_s4_on_the_robot_of_the_paper(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_s3_agrees_with_the_drive_of_the_slides_only(
-    session: QuickRun, monkeypatch: pytest.MonkeyPatch
+    session: UndrawnRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not with a heavier rotor and a spring to the ground, nor with another gravity."""
 
@@ -240,9 +210,9 @@ def test_s3_agrees_with_the_drive_of_the_slides_only(
     check_fails(*outcomes)
 
 
-def test_s4_identifies_a_payload(session: QuickRun) -> None:
+def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     """Without a mount that part is skipped."""
-    first = session.designs[0]
+    first = session.design("again", session.seed).trajectory
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
