@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,14 @@ ROBOT = load_robot("ur5")
 
 @dataclass
 class UndrawnRun(ProtocolRun):
-    """A run that notes its pictures but does not draw them."""
+    """A run that notes its pictures but does not draw them, and designs a trajectory once."""
+
+    made: dict[str, Design] = field(default_factory=dict)
+
+    def design(self, name: str, *given: Any, **named: Any) -> Design:
+        if name not in self.made:
+            self.made[name] = super().design(name, *given, **named)
+        return self.made[name]
 
     def picture(self, chart: Chart, place: str) -> None:
         self.pictures.append((chart.key, place))
@@ -212,7 +219,7 @@ def test_s3_agrees_with_the_drive_of_the_slides_only(
 
 def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     """Without a mount that part is skipped."""
-    first = session.design("again", session.seed).trajectory
+    first = session.made["excitation"].trajectory
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
