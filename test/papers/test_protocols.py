@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ur_energy_model.codec import plain
+from ur_energy_model.experiment.design import Design
 from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
