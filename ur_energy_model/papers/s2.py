@@ -126,17 +126,20 @@ def error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbo
         "equations": "12, 16" if current else "11, 17",
     }
     named: dict[str, Any] = {"differs": differs, **words}
-    return [
+    rows = [
         paper.row(key, here, published=published, **named)
         for key, published, here in (
             ("dynamics_rmse", dynamics[0], test.dynamics.rmse),
             ("dynamics_percent", dynamics[1], test.dynamics.rmse_percent),
             ("rmse", power[0], test.power.rmse),
             ("rmse_percent", power[1], test.power.rmse_percent),
-            ("r2", power[2], float(test.power.r2[0])),
             ("rmse_measured", None, test.power_from_measured.rmse),
         )
     ]
+    if theirs is not None:  # 1 - r2 is the square of the RMSE over the variance
+        factor = 1 + (rows[2].tolerance or 0.0) * np.array([1, -1])
+        named |= {"within": tuple(1 - (1 - power[2]) * factor**2), "published": power[2]}
+    return [*rows, paper.row("r2", float(test.power.r2[0]), **named)]
 
 
 _DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}
