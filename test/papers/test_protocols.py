@@ -220,7 +220,6 @@ def test_s3_agrees_with_the_drive_of_the_slides_only(
 
 def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     """Without a mount that part is skipped."""
-    first = session.made["excitation"].trajectory
     outcome = run_protocol("s4", session)
     bags = {"excitation_unloaded", "general_unloaded", "excitation_loaded"}
     check_files(outcome, session.folder, {"model.yaml"}, bags)
@@ -229,5 +228,6 @@ def test_s4_identifies_a_payload(session: UndrawnRun) -> None:
     check_evidence("s4", session, outcome)
     session.mount = None
     model: Any = None  # not used
+    first = session.made["excitation"].trajectory
     assert identify_known_payload(session, paper("s4"), first, model, session.folder) == []
     assert any("somebody has to mount it" in warning for warning in session.warnings)
