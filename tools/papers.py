@@ -49,7 +49,6 @@ TESTS = {
     "ur10e": {"A": "ur10e_excitation_50s", "B": "ur10e_point_to_point_57s"},
 }
 """Recordings of each arm by test of S0."""
-_JUDGED = ("agrees", "differs")
 
 
 def main() -> None:
@@ -80,9 +79,10 @@ def recorded() -> dict[str, dict[str, str]]:
                 if robot == "ur5e" or not of_size:  # other arms have motors of other sizes
                     name = f"{robot} " * (key == "s2") + f"{row.key} {row.figure}"
                     values = found[key].setdefault(name, [])
-                    word = row.verdict.split(";")[0].split(":")[0]
                     text = f"{_type(robot)} {cell(row.here, '/')}"
-                    values.append(f"{text} {word}" if word.startswith(_JUDGED) else text)
+                    if row.verdict.startswith(("agrees", "differs")):
+                        text += f" {row.verdict.split(';')[0].split(':')[0]}"
+                    values.append(text)
     return {
         key: {row: "; ".join(each) for row, each in rows.items()} for key, rows in found.items()
     }
