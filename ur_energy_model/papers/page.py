@@ -219,8 +219,8 @@ def _run(stage: Stage, folder: Path, seed: int, quick: bool, draw: bool) -> None
 TITLE = "The papers, side by side"
 INTRODUCTION = (
     "Every table and figure of the papers that this package builds on: published beside obtained "
-    "by the same definition. Arms of the columns here and of many arms are simulated, and never "
-    "that of the paper."
+    "by the same definition, '-' where the copy at hand has no value. Arms of the columns here and "
+    "of many arms are simulated; arms and data are never those of the paper."
 )
 VERDICTS = (
     "Verdicts: 'agrees' and 'differs' are by the tolerance of the row, with its reason; 'input': "
@@ -234,8 +234,8 @@ FEWEST, _ALIKE = 5, 1e-3
 _NAMED = 4
 """Inputs that are named; of more, the number."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
-_AS_ALWAYS = "another arm and data"
-"""Difference that the introduction states for all rows."""
+_AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
+"""Differences that the introduction states for all rows."""
 
 
 def side_by_side(
@@ -364,7 +364,10 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
     def cells(row: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-        verdict = str(row["verdict"]).removesuffix(f"; {_AS_ALWAYS}").replace("not published", "")
+        verdict = str(row["verdict"]).replace("not published", "")
+        verdict = next(
+            (verdict.removesuffix(k) for k in _AS_ALWAYS if verdict.endswith(k)), verdict
+        )
         values = (cell(row[key], "/") for key in ("published", "here"))
         return [*values, *(row.get(key, "") for key in keys), verdict]
 

@@ -253,14 +253,13 @@ def _experiment_rows(
     rows += _possible_rows(paper, robot)
     draw_processing(session, runs[0], clean[0])
     draw_motion(session, other.trajectory, "s4_general", "Fig. 16", "General trajectory")
-    note = "closer, as the simulated arm has no coupled wrist drives"
     for kind, place, measured in (("self", "Fig. 15", clean[0]), ("general", "Fig. 17", clean[1])):
         predicted = model.predicted(measured, values)
         errors = ErrorStatistics(robot.dof)
         errors.accumulate(measured.torque, predicted)
         rows += [
-            paper.row(f"{kind}_rms", errors.rms, note=note),
-            paper.row(f"{kind}_r2", errors.r2, note=note),
+            paper.row(f"{kind}_rms", errors.rms),
+            paper.row(f"{kind}_r2", errors.r2),
         ]
         draw_verification(session, measured, predicted, f"s4_{kind}_torque", place)
     return rows
