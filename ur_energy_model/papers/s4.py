@@ -392,8 +392,6 @@ _RATE = 100.0
 _PATHS = {"Fig. 4": ("Fig. 11", "Tool path of the exciting trajectory"),
           "Fig. 16": ("Fig. 6", "Tool path of the general trajectory")}  # fmt: skip
 """Figures with the tool paths of the trajectories of other figures."""
-_ALSO = {"Fig. 16": "Fig. 5"}
-"""The simulation's second trajectory is the general one here."""
 
 
 def draw_motion(
@@ -404,10 +402,10 @@ def draw_motion(
     values = {"position [rad]": q, "speed [rad/s]": qd, "acceleration [rad/s²]": qdd}
     names = session.robot.joint_names
     session.picture(joints_chart(key, title, time, values, names), place)
-    if place in _ALSO:
+    if place == "Fig. 16":  # the simulation's second trajectory is the general one here
         angles = {"position [rad]": q}
         chart = joints_chart(f"{key}_angles", f"{title}: joint angles", time, angles, names)
-        session.picture(chart, _ALSO[place])
+        session.picture(chart, "Fig. 5")
     path = ArmDynamics(session.robot).flange_pose(q)[:, :3, 3]
     figure, caption = _PATHS[place]
     views = (("From above", 0, 1), ("From the front", 0, 2), ("From the side", 1, 2))
