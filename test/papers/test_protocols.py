@@ -21,7 +21,7 @@ from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, pap
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
-from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.arm_options import ArmOptions, default_version
 from ur_energy_model.simulation.joint_controller import LinearDrive
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
@@ -58,6 +58,13 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UndrawnRun:
     another = OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run)
     arm: Any = (ROBOT, tmp_path, cell.run, cell.mount, lambda *_: None)
     return UndrawnRun(*arm, simulated=True, quick=True, another=another)
+
+
+def on_arm(session: UndrawnRun, name: str) -> None:
+    """Run on an arm of the paper, which has rows to agree with."""
+    session.robot = robot = load_robot(name)
+    options = ArmOptions(controller_version=default_version(robot))
+    session.run = SimulatedCell(robot, 4, options).run
 
 
 MEASURED = ("actual_current", "target_moment", "actual_robot_current", "actual_robot_voltage")
@@ -118,6 +125,7 @@ def here(outcome: Outcome, figure: str) -> np.ndarray:
 
 
 def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
+    on_arm(session, "ur5e")
     outcome = run_protocol("s0", session)
     check_places(outcome, session)
     assert here(outcome, "torque, R2 by joint, A").min() > 0.999
@@ -136,8 +144,7 @@ def test_s0_has_the_papers_definition_beside_ours(session: UndrawnRun) -> None:
 
 
 def test_s2_predicts_power_from_the_motion_alone(session: UndrawnRun) -> None:
-    cell = SimulatedCell(robot := load_robot("ur3e"), 4, ArmOptions())
-    session.robot, session.run = robot, cell.run
+    on_arm(session, "ur3e")
     outcome = run_protocol("s2", session)
     check_places(outcome, session)
     motion = here(outcome, "RMSE of power [W], testing")
