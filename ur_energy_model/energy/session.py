@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -159,6 +159,16 @@ class FrictionAnchor:
             tilt_std=tilt,
             tilt_correlation=covariance[:, 0, 1] / (std * tilt),
         )
+
+    def saved(self) -> dict[str, Array]:
+        """Everything needed to continue with the same model, for `restore`."""
+        seconds, time = self.moving_seconds, np.array(self._time)
+        return {"sums": self._sums, "seconds": seconds, "time": time}
+
+    def restore(self, saved: Mapping[str, Array]) -> None:
+        """Continue from what `saved` gave."""
+        self._sums, self.moving_seconds = saved["sums"], saved["seconds"]
+        self._time = float(saved["time"])
 
     def _posterior(self, sums: Array, prior: Session) -> tuple[Array, Array, Array]:
         """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`.

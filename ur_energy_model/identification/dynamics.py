@@ -9,7 +9,7 @@ import numpy as np
 
 from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
-from ur_energy_model.identification.recording import Buffer, Recording
+from ur_energy_model.identification.recording import Buffer, SessionData
 from ur_energy_model.identification.target_moment import (
     COUNT,
     DELAY,
@@ -173,8 +173,8 @@ recordings of a UR10e without targets."""
 
 
 def estimate_setups(
-    recordings: Sequence[Recording],
-    fitted: Sequence[Recording],
+    recordings: Sequence[SessionData],
+    fitted: Sequence[SessionData],
     robot: RobotDescription,
     setup: Setup | None,
     identify_tensors: bool = False,
@@ -337,7 +337,7 @@ class RecordingDynamics:
         for rows, controller_payload in payload_runs(motion.payload):
             yield motion.cut(rows), ArmDynamics(self.robot, self.actual_setup(controller_payload))
 
-    def link_torques(self, recording: Recording) -> Iterator[tuple[FilteredMotion, Array]]:
+    def link_torques(self, recording: SessionData) -> Iterator[tuple[FilteredMotion, Array]]:
         """Motions with one payload each, and torque of the links [samples, n], N m, joint side.
 
         Where parts of a recording are kept, a first pass writes the torques beside their motions.
@@ -345,7 +345,7 @@ class RecordingDynamics:
         own, kept = self.carried, recording.kept is not None
         key = () if own is None else (own.mass, *own.center_of_mass, *own.inertia.ravel())
         stored = recording.link_torques.get(key)
-        torques, computed = iter(stored or ()), Buffer[Array]()
+        torques, computed = iter(stored or ()), Buffer[Array](recording.motions.most)
         for motion in recording.motions:
             for part, arm in self.parts(motion):
                 torque = next(torques, None)

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
-from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording import SessionData
 from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS, TorqueColumns
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, expected_inertia
 from ur_energy_model.model.friction import SMOOTHING
@@ -54,7 +54,7 @@ class FoundMounting:
 
 
 def find_mounting(
-    robot: RobotDescription, recordings: Sequence[Recording], stated: Setup
+    robot: RobotDescription, recordings: Sequence[SessionData], stated: Setup
 ) -> FoundMounting | None:
     """Search the common setup of recordings in their currents.
 

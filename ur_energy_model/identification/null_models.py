@@ -26,7 +26,7 @@ from ur_energy_model.identification.least_squares import (
     joint_gram_matrices,
     solve,
 )
-from ur_energy_model.identification.recording import Recording
+from ur_energy_model.identification.recording import Recording, SessionData
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
@@ -81,7 +81,7 @@ class CurrentNull:
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / count))
 
 
-def fit_current_null(recordings: Sequence[Recording]) -> CurrentNull | None:
+def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
     """The null model of recordings of one arm with n joints; None where target_moment is missing.
 
     Each recording is a session with its own friction scale, of which the mean is 1.
@@ -125,7 +125,7 @@ def supply_columns(robot: RobotDescription, qd: Array, current: Array) -> Array:
     return np.column_stack([np.ones(len(copper)), copper, shafts])
 
 
-def fit_power_null(recordings: Sequence[Recording], robot: RobotDescription) -> Array | None:
+def fit_power_null(recordings: Sequence[SessionData], robot: RobotDescription) -> Array | None:
     """Coefficients of `supply_columns` [3] by least squares; None without bus power."""
     gram = np.zeros((4, 4))
     for recording in recordings:
@@ -167,7 +167,7 @@ def power_null_errors(
     }
 
 
-def _grams(recording: Recording) -> Iterator[tuple[Array, float]]:
+def _grams(recording: SessionData) -> Iterator[tuple[Array, float]]:
     """Gram matrices [n, 8, 8] of terms, current and 1 where joints move, and sample periods [s]."""
     narrow = ParallelFilter(recording.cutoff)
     for motion in recording.motions:

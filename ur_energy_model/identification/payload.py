@@ -26,7 +26,7 @@ from ur_energy_model.identification.payload_columns import (
     solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.identification.recording import Recording, read_recording
+from ur_energy_model.identification.recording import SessionData, read_recording
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     JOINT_SPREAD,
@@ -450,7 +450,7 @@ class PayloadCheck:
 
 
 def check_payload(
-    model: EnergyModel, robot: RobotDescription, recording: Recording, own: RecordingDynamics
+    model: EnergyModel, robot: RobotDescription, recording: SessionData, own: RecordingDynamics
 ) -> tuple[PayloadCheck, ...]:
     """Identified payload of a recording and the one that its torques were computed with.
 
@@ -465,7 +465,7 @@ def check_payload(
         if lasted > _LONGEST:
             break
     usual = robot.torque_constant
-    if not np.isfinite(usual).all() or not motions or len(recording.quality.payloads) > 1:
+    if not np.isfinite(usual).all() or not motions or len(recording.payloads) > 1:
         return ()
     columns = PayloadColumns(model, robot, model.setup.gravity)
     gain = columns.torque_constant / usual

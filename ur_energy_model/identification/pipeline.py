@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,12 @@ from ur_energy_model.identification.payload import (
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
 from ur_energy_model.identification.power_structures import expected_resistance
 from ur_energy_model.identification.quality import MOTION_WORDS
-from ur_energy_model.identification.recording import KeptTime, Recording, read_recording
+from ur_energy_model.identification.recording import (
+    KeptTime,
+    Recording,
+    SessionData,
+    read_recording,
+)
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
@@ -107,20 +112,17 @@ def identify(
         work = _Work(each, progress)
         given = work.read(bags, described, opened, KeptTime.of_each(len(bags)))
         held_out = work.read(validate, described, opened, None)
-        arm = _Arm(described, given, held_out, options)
-        # Friction and torque constants depend on the payload and the payload on them, so the two
-        # are identified in turn, a few times.
-        free = options.payload == IDENTIFIED or (options.payload is None and len(given) > 1)
-        checks: list[PayloadCheck] = []
-        for _ in range(1 + _PAYLOADS if free else 1):
-            arm.carry(checks)
-            drives, pairs = arm.fit(), arm.compared()
+        arm = ArmFit(described, given, held_out, options)
+        pairs = list[tuple[Recording, RecordingDynamics]]()
+
+        def check(model: EnergyModel) -> list[PayloadCheck]:
+            pairs[:] = [*zip([*given, *held_out], arm.compared(), strict=True)]
             own = [(recording.motion_only(), dynamics.alone()) for recording, dynamics in pairs]
-            found = work.run(partial(_check, drives.model, arm.body.robot), own[: len(given)])
-            alone = (replace(one, source=str(bag)) for bag, entry in found for one in entry or ())
-            checks = check_together(list(alone))
-            if not any(entry.contradicts for entry in checks):
-                break
+            found = work.run(partial(_check, model, arm.body.robot), own[: len(given)])
+            return [replace(one, source=str(bag)) for bag, entry in found for one in entry or ()]
+
+        drives, checks = arm.checked_fit(check)
+        drives = drives._replace(model=_with_provenance(drives, arm, given))
         model = with_capacitor_energy(drives.model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.dynamics()[: len(given)])
         # A single fitted recording defines the model's session, all others are anchored on theirs.
@@ -183,34 +185,38 @@ def payload_doubts(model: EnergyModel) -> list[str]:
 
 
 _PAYLOADS = 3  # payloads tried, one after the other, where it is identified
-_Pair: TypeAlias = tuple[Recording, RecordingDynamics]
 
 
-class _Arm:
+class ArmFit:
     """Mounting, payload and inertias of the arm in every recording, and the fit of its drives.
 
     From target_moment; without it, the mounting from currents. Sums are rounded, blocks of
     cross-validation cut, and what a single recording decides is decided, with the longest
     recording first, those of equal length by hash, so that results do not depend on the order of
-    the bags.
+    the bags. `known` is a model known before, for `CurrentRegression` and for the mounting that no
+    recording shows.
     """
 
     def __init__(
         self,
         robot: RobotDescription,
-        given: list[Recording],
-        held_out: list[Recording],
+        given: Sequence[SessionData],
+        held_out: Sequence[SessionData],
         options: IdentificationOptions,
+        known: EnergyModel | None = None,
     ) -> None:
-        self.given, self.options = given, options
-        self.fitted = sorted(given, key=lambda recording: (-recording.samples, recording.sha256))
+        self.given, self.options, self._model = given, options, known
+        self.fitted = sorted(given, key=lambda recording: recording.rank)
         self._recordings = [*self.fitted, *held_out]
         robot, estimate = estimate_setups(
             self._recordings, self.fitted, robot, options.setup, options.identify_tensors
         )
-        fallback = None if estimate is None else estimate.setup
-        known = (estimate, options.setup, fallback)
-        dynamics = [RecordingDynamics(robot, each.info, *known) for each in self._recordings]
+        fallback = None if known is None else known.setup
+        fallback = fallback if estimate is None else estimate.setup
+        stated_for_all = (estimate, options.setup, fallback)
+        dynamics = [
+            RecordingDynamics(robot, each.info, *stated_for_all) for each in self._recordings
+        ]
         stated = dynamics[0].stated(self.fitted[0].controller_payload)
         self.mounting: FoundMounting | None = None
         if estimate is None:
@@ -222,17 +228,41 @@ class _Arm:
         one = options.payload if isinstance(options.payload, Payload) else None
         self._carried = dict.fromkeys(self._recordings, one)
         self.replaced: list[str] = []  # what was identified in place of set payloads, in words
+        # Payloads identified in place of set ones, by recording
+        self.contradicted: dict[str, PayloadCheck] = {}
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
         self.body = BodyResults(robot, estimate, stated, inertia)
         self.null = fit_current_null(self.fitted)
         self.power_null = fit_power_null(self.fitted, robot)
 
-    def carry(self, checks: Sequence[PayloadCheck]) -> None:
+    def checked_fit(
+        self, check: Callable[[EnergyModel], Sequence[PayloadCheck]]
+    ) -> tuple[Drives, list[PayloadCheck]]:
+        """The drives, and what the currents of each recording show of its payload.
+
+        Friction and torque constants depend on the payload and the payload on them, so the two are
+        identified in turn, a few times. `check` is `check_payload` of every fitted recording.
+        """
+        one, several = self.options.payload, len(self.given) > 1
+        free = one == IDENTIFIED or (one is None and several)
+        checks: list[PayloadCheck] = []
+        for _ in range(1 + _PAYLOADS if free else 1):
+            self._carry(checks)
+            drives = self._fit()
+            checks = check_together(check(drives.model))
+            if not any(entry.contradicts for entry in checks):
+                break
+        return drives, checks
+
+    def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
 
         That of a single recording is also the payload of those held out.
         """
         for check in checks:
+            if check.contradicts:
+                before = self.contradicted.get(check.source, check).controller_mass
+                self.contradicted[check.source] = replace(check, controller_mass=before)
             for recording in self._recordings:
                 same = str(recording.path) == check.source or len(self.given) == 1
                 if check.contradicts and same:
@@ -251,17 +281,17 @@ class _Arm:
         pairs = zip(self._recordings, self._dynamics, strict=True)
         return [replace(own, carried=self._carried[recording]) for recording, own in pairs]
 
-    def compared(self) -> list[_Pair]:
-        """Recordings and their dynamics in the order of the user, held-out ones last."""
+    def compared(self) -> list[RecordingDynamics]:
+        """The same in the order of the user, of those held out last."""
         count, own = len(self.fitted), self.dynamics()
-        order = [*map(self.fitted.index, self.given), *range(count, len(own))]
-        return [(self._recordings[k], own[k]) for k in order]
+        return [*(own[self.fitted.index(each)] for each in self.given), *own[count:]]
 
-    def fit(self) -> Drives:
+    def _fit(self) -> Drives:
         """Torque constants and friction from currents, then the power model from bus power."""
         body, fitted = self.body, self.dynamics()[: len(self.fitted)]
         payload = fitted[0].carried
-        joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, self.options.friction)
+        law = self.options.friction
+        joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, law, known=self._model)
         if self.null is not None:
             joints = tuple(
                 replace(
@@ -281,42 +311,45 @@ class _Arm:
         powers = [recording.power for recording in self.fitted]
         kind, prior = self.options.power_model, self.options.prior.torque_constant
         drives = fit_drives(body, joints, powers, kind, prior)
-        provenance = {**self._provenance(drives.power), **drives.model.provenance}
-        model = replace(drives.model, provenance=provenance)
-        return drives._replace(model=model if payload is None else model.with_payload(payload))
+        model = drives.model if payload is None else drives.model.with_payload(payload)
+        lengths = {"bags": [{"duration": recording.duration} for recording in self.given]}
+        return drives._replace(model=replace(model, provenance={**lengths, **model.provenance}))
 
-    def _provenance(self, power: PowerFitResult) -> dict[str, Any]:
-        """What the model was identified from, its arm that of the longest recording."""
-        info, bags = self.fitted[0].info, []
-        for each in self.given:
-            bag: dict[str, Any] = {"path": str(each.path)}
-            for name in ("sha256", "samples", "duration", "rate", "cutoff"):
-                bag[name] = getattr(each, name)
-            bag["position_delay"] = each.delay
-            bag["controller_time"] = list(each.controller_time)
-            bag["host_time"] = None if each.host_time is None else list(map(_iso, each.host_time))
-            if each.kept is not None:
-                bag["seconds_of_motion_used"] = each.kept.motions
-                bag["seconds_of_samples_used"] = each.kept.samples
-            bags.append({**bag, "visited": each.quality.visited.as_json()})
-        factors = {name: {"value": v, "std": std} for name, (v, std) in power.factors.items()}
-        return {
-            "package_version": __version__,
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "serial": info.serial,
-            "firmware": info.controller_version,
-            "simulated": any(recording.info.simulated for recording in self.given),
-            "bags": bags,
-            "power_factors": factors,
-            KEY: {
-                name: found
-                for name, found in (
-                    ("current", None if self.null is None else self.null.coefficients),
-                    ("power", self.power_null),
-                )
-                if found is not None
-            },
-        }
+    @property
+    def null_models(self) -> dict[str, Any]:
+        """The null models of currents and power, for the provenance of a model."""
+        current = None if self.null is None else self.null.coefficients
+        found = {"current": current, "power": self.power_null}
+        return {KEY: {name: values for name, values in found.items() if values is not None}}
+
+
+def _with_provenance(drives: Drives, arm: ArmFit, given: Sequence[Recording]) -> EnergyModel:
+    """The model with what it was identified from, its arm that of the longest recording."""
+    info, bags = arm.fitted[0].info, []
+    for each in given:
+        bag: dict[str, Any] = {"path": str(each.path)}
+        for name in ("sha256", "samples", "duration", "rate", "cutoff"):
+            bag[name] = getattr(each, name)
+        bag["position_delay"] = each.delay
+        bag["controller_time"] = list(each.controller_time)
+        bag["host_time"] = None if each.host_time is None else list(map(_iso, each.host_time))
+        if each.kept is not None:
+            bag["seconds_of_motion_used"] = each.kept.motions
+            bag["seconds_of_samples_used"] = each.kept.samples
+        bags.append({**bag, "visited": each.quality.visited.as_json()})
+    factors = drives.power.factors.items()
+    provenance = {
+        **drives.model.provenance,
+        "package_version": __version__,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "serial": info.serial,
+        "firmware": info.controller_version,
+        "simulated": any(recording.info.simulated for recording in given),
+        "bags": bags,
+        "power_factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
+        **arm.null_models,
+    }
+    return replace(drives.model, provenance=provenance)
 
 
 def _iso(stamp: int) -> str:
@@ -385,7 +418,10 @@ def _read(
 
 
 def _check(
-    model: EnergyModel, robot: RobotDescription, path: Path, fitted: _Pair
+    model: EnergyModel,
+    robot: RobotDescription,
+    path: Path,
+    fitted: tuple[SessionData, RecordingDynamics],
 ) -> tuple[PayloadCheck, ...]:
     return check_payload(model, robot, *fitted)
 
@@ -410,7 +446,7 @@ _WHOLE = 0.99
 """Share of a recording that counts as all of it: steps between its parts are not counted."""
 
 
-def _not_identifiable(model: EnergyModel, arm: _Arm) -> Iterator[str]:
+def _not_identifiable(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
     """A line for each quantity that the recordings do not determine."""
     robot, mounting, torque = arm.body.robot, arm.mounting, arm.body.estimate is not None
 

@@ -38,7 +38,7 @@ from ur_energy_model.telemetry.samples import Telemetry, time_blocks
 from ur_energy_model.typing import Array
 
 if TYPE_CHECKING:
-    from ur_energy_model.identification.recording import Recording
+    from ur_energy_model.identification.recording import SessionData
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ def fit_sessions(
     return tuple(updated), result, standby
 
 
-def with_capacitor_energy(model: EnergyModel, recordings: Sequence[Recording]) -> EnergyModel:
+def with_capacitor_energy(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:
     """The model with the capacitor energy that best explains bus power during regeneration.
 
     Without sufficient regeneration in the recordings the prior, TYPICAL, applies.

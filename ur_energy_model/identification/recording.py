@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -56,12 +56,13 @@ class Buffer(Generic[Item]):
     """Arrays, motions or samples, written once and read back in order any number of times.
 
     The temporary file has no name and is deleted with the object. Pickled, a buffer carries what
-    it holds.
+    it holds. `most`: bytes kept in memory before the file is used; 0 for all of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = IN_MEMORY) -> None:
+        self.most = most
         self._sizes: list[int] = []
-        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._file = tempfile.SpooledTemporaryFile(max_size=most)  # noqa: SIM115
 
     def append(self, item: Item) -> None:
         """Append an item."""
@@ -93,11 +94,12 @@ class Buffer(Generic[Item]):
 class TorqueBuffer:
     """target_moment with the motion it belongs to and the payload set in the controller.
 
-    `longest`: time of measured motion that is kept [s]. Targets, free of noise, are kept at a lower
-    rate the longer the recording is.
+    `longest`: time of measured motion that is kept [s]; 0 for targets only. These are free of
+    noise, and are kept at a lower rate the longer the recording is, `most` samples.
     """
 
-    def __init__(self, longest: float = np.inf) -> None:
+    def __init__(self, longest: float = np.inf, most: int = _MOST_TARGETS) -> None:
+        self._most = most
         self._rows: Buffer[Array] = Buffer()
         self._count = 0
         self._widths: dict[str, int] = {}
@@ -126,7 +128,7 @@ class TorqueBuffer:
             named = [name for name in PAYLOAD if name in batch]
             self._widths = {name: batch[name][:1].size for name in (*needed, *named)}
         self._seconds += batch.duration
-        if not self.complete:
+        if not self.complete or not self._widths.keys() <= batch.columns.keys():
             return
         keep = usable_samples(batch, *(_TARGETS if self._from_targets else _ACTUALS))
         if self._from_targets:
@@ -135,11 +137,10 @@ class TorqueBuffer:
             self._last_tick = float(tick[-1])
         columns = [batch[name][keep] for name in self._widths]
         self._append(np.column_stack([batch.time[keep], *columns]))
-        if self._from_targets and self._count > _MOST_TARGETS:
+        if self._from_targets and self._count > self._most:
             # Keep every second sample, and record further ones at half the rate.
             before, self._rows, self._count = self._rows, Buffer(), 0
-            for block in before:
-                self._append(block[::2])
+            self._append(np.concatenate(list(before))[::2])
             before.close()
             self._target_rate, self._last_tick = 0.5 * self._target_rate, 0.5 * self._last_tick
 
@@ -169,6 +170,23 @@ class TorqueBuffer:
             gaps = () if self._from_targets else find_gaps(time[:, 0], 1 / rate)
             yield Telemetry(time[:, 0], columns, info, gaps)
             waiting = []
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue, values with the precision of single numbers."""
+        rows = np.concatenate([np.zeros((0, 1 + sum(self._widths.values()))), *self._rows])
+        return {
+            "widths": self._widths,
+            "time": rows[:, 0],
+            "rows": rows[:, 1:].astype(np.float32),
+            "rate": [self._target_rate, max(self._last_tick, -1e300)],
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from what `saved` gave."""
+        self._widths = saved["widths"]
+        self._target_rate, self._last_tick = saved["rate"]
+        if len(saved["time"]):
+            self._append(np.column_stack([saved["time"], saved["rows"].astype(float)]))
 
     def close(self) -> None:
         """Release the memory or file."""
@@ -338,29 +356,21 @@ class SegmentSelector:
             self.parts = [parts[k] for k in chosen_parts(information, seconds, self.limit).tolist()]
 
 
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """What identification keeps of one bag.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SessionData:
+    """What the fits use of a session of the arm, recorded in a bag or as it was learned from."""
 
-    It can be pickled, so that bags are read where they are and fitted elsewhere.
-    """
-
-    path: Path  # as given by the user
-    sha256: str  # hash of the bag
+    path: Path  # as given by the user, or a name
     info: RecordingInfo  # what made the recording
-    quality: Quality  # verdict
     cutoff: float  # of the narrow filter [Hz]
     rate: float  # samples per second found [Hz]
     power: PowerFit  # accumulated bus power
     samples: int  # number of samples read
     duration: float  # without gaps [s]
-    # First and last controller time [s] and host time [ns], None if not recorded
-    controller_time: tuple[float, float]
-    host_time: tuple[int, int] | None
-    delay: float  # of actual_q behind target_q [s], NaN if unknown
     warmth: Array  # lowest and highest joint temperatures [n, 2], degC; NaN where not recorded
     # First payload set there, mass and centre [4], kg and m; NaN if unknown
     controller_payload: Array
+    payloads: tuple[float, ...]  # distinct payload masses set in the controller [kg]
     # Time that motions and samples cover, where the recording is longer; None where motions
     # cover all of it and samples are not kept
     kept: KeptTime | None
@@ -370,18 +380,10 @@ class Recording:
     # Of the links, of the last pass, by its payload; see `RecordingDynamics`
     link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "link_torques": {}}
-
-    def renamed(self, path: Path) -> Recording:
-        """The recording under another path to the same bag."""
-        source = str(path)
-        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
-        return replace(self, path=path, info=info, quality=quality)
-
-    def motion_only(self) -> Recording:
-        """The recording without target_moment and samples."""
-        return replace(self, _torque=TorqueBuffer(), samples_kept=Buffer())
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Place among the sessions of a fit: the longest first."""
+        return (-self.samples, str(self.path))
 
     @property
     def torque_reference(self) -> TorqueReference:
@@ -413,6 +415,39 @@ class Recording:
         for torques in self.link_torques.values():
             torques.close()
         self.link_torques.clear()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recording(SessionData):
+    """What identification keeps of one bag.
+
+    It can be pickled, so that bags are read where they are and fitted elsewhere.
+    """
+
+    sha256: str  # hash of the bag
+    quality: Quality  # verdict
+    # First and last controller time [s] and host time [ns], None if not recorded
+    controller_time: tuple[float, float]
+    host_time: tuple[int, int] | None
+    delay: float  # of actual_q behind target_q [s], NaN if unknown
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "link_torques": {}}
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The longest first; the hash, so that the path does not matter."""
+        return (-self.samples, self.sha256)
+
+    def renamed(self, path: Path) -> Recording:
+        """The recording under another path to the same bag."""
+        source = str(path)
+        info, quality = replace(self.info, source=source), replace(self.quality, source=source)
+        return replace(self, path=path, info=info, quality=quality)
+
+    def motion_only(self) -> Recording:
+        """The recording without target_moment and samples."""
+        return replace(self, _torque=TorqueBuffer(), samples_kept=Buffer())
 
 
 # RTDE fields that identification and learning use.
@@ -502,11 +537,13 @@ def read_recording(
         raise RecordingError(path, "holds no samples", "record again")
     stream = stream or started()
     parts.add(None, stream.finish())
+    quality = check.quality()
     return Recording(
         path=path,
         sha256=bag_hash(path),
         info=info,
-        quality=check.quality(),
+        quality=quality,
+        payloads=quality.payloads,
         cutoff=stream.cutoff,
         rate=stream.rate,
         power=power,

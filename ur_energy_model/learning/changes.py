@@ -94,6 +94,8 @@ class ChangeMonitor:
         self._whole = False
         """Whether the minute in progress began with the next meter."""
         self._moving_seconds = 0.0
+        self._payload_reported = False
+        """Whether a change of the payload was reported in this session."""
         self._temperature: Array | None = None
         """Of the last samples [n], degC; None before the first, also after a restart."""
         self._time = self._epoch = math.nan
@@ -156,7 +158,7 @@ class ChangeMonitor:
 
     def start_session(self, time: float, days: float) -> None:
         """A session starts at this time [s], some days after the last one."""
-        self._moving_seconds = 0.0
+        self._moving_seconds, self._payload_reported = 0.0, False
         for each in (self.friction, self.standby, self.setup):
             each.start_session(time, days)
 
@@ -267,10 +269,8 @@ class ChangeMonitor:
                     f"({usual + size:.1f} W instead of {usual:.1f} W)"
                 )
             elif what == "payload":
-                words = (
-                    f"undeclared payload: {abs(size):.2f} kg (+-{half:.2f} kg) {side} the usual "
-                    f"{since}; set the payload in the controller"
-                )
+                self.report_payload(change.time, size, change.std)
+                continue
             else:
                 words = (
                     f"undeclared mounting: tilted by {math.degrees(abs(size)):.1f} degrees (+-"
@@ -278,6 +278,25 @@ class ChangeMonitor:
                     "controller"
                 )
             self.changes.append(Change(change.time, joint, what, size, interval, words))
+
+    def report_payload(
+        self, time: float, size: float, std: float, declared: float | None = None
+    ) -> None:
+        """Report a payload since a time [s], above the usual or the declared one [kg].
+
+        Once in a session.
+        """
+        if self._payload_reported:
+            return
+        self._payload_reported, half = True, CONFIDENCE * std
+        side = "above" if size > 0 else "below"
+        than = "the usual" if declared is None else f"the {declared:.2f} kg set in the controller"
+        words = (
+            f"undeclared payload: {abs(size):.2f} kg (+-{half:.2f} kg) {side} {than} since "
+            f"{self._clock(time)}; set the payload in the controller"
+        )
+        interval = (size - half, size + half)
+        self.changes.append(Change(time, None, "payload", size, interval, words))
 
     def _clock(self, time: float) -> str:
         """Time of day by the host's clock, or the controller's time."""

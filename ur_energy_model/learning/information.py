@@ -1,40 +1,33 @@
-"""What has been learned of an arm so far: sums in constant memory, and the model fitted to them."""
+"""What has been learned of an arm so far: data of its sessions, bounded, and the model of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ur_energy_model.codec import built, plain
-from ur_energy_model.energy.telemetry_checks import PAYLOAD
 from ur_energy_model.errors import IdentificationError
-from ur_energy_model.identification.assembly import BodyResults, fit_drives
 from ur_energy_model.identification.dynamics import (
     DynamicsEstimate,
     RecordingDynamics,
-    angle_between,
     estimate_dynamics,
-    inertia_from_torque,
 )
 from ur_energy_model.identification.filtered_motion import (
     FilteredMotion,
     MotionStream,
     ParallelFilter,
     choose_cutoff,
+    merged_ranges,
     sample_period,
-    usable_samples,
 )
-from ur_energy_model.identification.friction_data import WARMTH
-from ur_energy_model.identification.friction_fit import (
-    SHORTEST_MOTION,
-    CurrentData,
-    CurrentRegression,
-    PreslidingFit,
-    with_travels,
-)
+from ur_energy_model.identification.friction_fit import with_presliding
+from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
+from ur_energy_model.identification.pipeline import ArmFit, IdentificationOptions
 from ur_energy_model.identification.power_fit import (
     CapacitorFit,
     PowerData,
@@ -42,19 +35,31 @@ from ur_energy_model.identification.power_fit import (
     with_capacitor,
 )
 from ur_energy_model.identification.power_structures import power_prior, power_rows
-from ur_energy_model.identification.torque_constants import expected_inertia
+from ur_energy_model.identification.recording import (
+    Buffer,
+    KeptTime,
+    Segment,
+    SegmentSelector,
+    SessionData,
+    TorqueBuffer,
+)
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import document, model_from_document
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
 from ur_energy_model.robot_modes import BRAKES_RELEASED
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, find_gaps
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
-_MOST_SESSIONS = 6
-_MOST_BLOCKS = 24
-"""Blocks of time kept of a session."""
+MOST_SESSIONS = 8
+_TOTAL, _SHARES = 400.0, (50.0, 200.0)
+"""Motion kept of all sessions, and least and most of each [s]; what decides the size of a state."""
+_MOST_TARGETS = 600
+"""Samples of noise-free targets kept of a session."""
+_GROWTH = 1.3
+"""Factor by which a session must grow before its setup is estimated, its payload checked again."""
+_LEAST_CHECKED = 20.0
+"""Motion of a session from which its payload is checked [s]."""
 
 
 @dataclass(frozen=True)
@@ -66,299 +71,321 @@ class ArmMotion:
     narrow: ParallelFilter
 
 
-class ArmInformation:
-    """Sums over all sessions of one arm, and what they determine; `prior` is the first model."""
+class _Session:
+    """What is kept of a session: motions with the most information, targets, sums of bus power."""
 
-    def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
-        self.robot, self.prior = robot, prior
-        self._powers: list[PowerFit] = []
-        self._known_power = power_prior(robot, prior)
-        self._setup = SetupEstimate(robot, prior.setup)
-        self._cutoff: float | None = None
-        self._inertia = expected_inertia(robot)
-        self._currents = CurrentRegression(
-            robot, "auto", warm=True, inertia=self._inertia, most_blocks=_MOST_BLOCKS, known=prior
+    def __init__(self, name: str, power: PowerFit) -> None:
+        self.name, self.power, self.dof = name, power, power.robot.dof
+        self.motions = SegmentSelector(_SHARES[1])
+        self.targets = TorqueBuffer(0.0, _MOST_TARGETS)
+        self.info = RecordingInfo(source=name)
+        self.cutoff: float | None = None
+        self.samples, self.seconds = 0, 0.0
+        self.warmth, self.payload = np.full((self.dof, 2), np.nan), np.full(4, np.nan)
+        self.payloads: list[float] = []
+        self.begin = np.nan
+
+    def add(self, window: Telemetry) -> list[FilteredMotion]:
+        """Add a window of usable samples; returns its motions."""
+        self.info = replace(window.info, source=self.name)
+        self.begin = self.begin if self.samples else float(window.time[0])
+        self.power.accumulate(window)
+        self.targets.append(window)
+        self.samples, self.seconds = self.samples + len(window), self.seconds + window.duration
+        if self.cutoff is None:
+            if np.abs(np.nan_to_num(window["actual_qd"])).max() < 0.05:
+                return []
+            self.cutoff = choose_cutoff(window)
+        stream = MotionStream(self.dof, self.cutoff, sample_period(window.time))
+        motions = [*stream.process(window), *stream.finish()]
+        for motion in motions:
+            self.warmth = merged_ranges(self.warmth, motion.temperature_range)
+            if not self.motions.parts:
+                self.payload = motion.payload[0]
+            masses = np.unique(motion.payload[:, 0][np.isfinite(motion.payload[:, 0])])
+            self.payloads = sorted({*self.payloads, *masses.round(4).tolist()})[:2]
+        if any(len(motion) > 1 for motion in motions):
+            self.motions.add(Segment(self.dof, tuple(motions), None))
+        return motions
+
+    def data(self) -> SessionData:
+        """For the fits, in memory."""
+        motions, torque, period = Buffer[FilteredMotion](most=0), self.targets, 1.0
+        for segment in self.motions.parts:
+            for motion in segment.motions:
+                motions.append(motion)
+        assert self.cutoff is not None
+        if torque.reference == "none":  # of measured motion, as it is kept
+            torque = TorqueBuffer()
+            for motion in motions:
+                if len(motion) > 1 and np.isfinite(motion.moment).all():
+                    period, columns = motion.period, {"target_moment": motion.moment}
+                    columns |= {"actual_q": motion.q, "actual_qd": motion.qd}
+                    if np.isfinite(motion.payload).all():
+                        columns["payload"] = motion.payload[:, 0]
+                        columns["payload_cog"] = motion.payload[:, 1:]
+                    torque.append(Telemetry(motion.time, columns, self.info))
+        return SessionData(
+            path=Path(self.name),
+            info=replace(self.info, gravity=None),
+            cutoff=self.cutoff,
+            rate=1.0 / period,
+            power=self.power,
+            samples=self.samples,
+            duration=self.seconds,
+            warmth=self.warmth,
+            controller_payload=self.payload,
+            payloads=tuple(self.payloads),
+            kept=KeptTime(self.motions.kept, 0.0),
+            motions=motions,
+            samples_kept=Buffer(),
+            _torque=torque,
         )
-        self._use(prior, fitted=False)
-        self.start_session()
 
-    def _use(self, model: EnergyModel, *, fitted: bool) -> None:
-        """Accumulate errors of presliding travels and of the bus capacitor with a model.
-
-        Neither is linear in its parameters: the model after the last one takes the best candidates.
-        """
-        self._model, self._fitted = model, fitted
-        self._presliding, self._capacitor = PreslidingFit(model), CapacitorFit(model)
-
-    def start_session(self) -> None:
-        """Start another session, with its own standby power and friction level."""
-        self._powers.append(PowerFit(self.robot, self._known_power))
-        self._currents.start_session()
-        self._setup.start_session()
-        if len(self._powers) > _MOST_SESSIONS:
-            del self._powers[0]
-            del self._currents.data.sessions[0]
+    _KEPT = ("name", "cutoff", "samples", "seconds", "warmth", "payload", "payloads", "begin")
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue."""
         return {
-            "powers": [plain(power.data, arrays=True) for power in self._powers],
-            "setup": self._setup.saved(),
-            "cutoff": self._cutoff,
-            "currents": plain(self._currents.data, arrays=True),
-            "rest": {
-                "model": document(self._model),
-                "learned": self._fitted,
-                "presliding": self._presliding.saved(),
-                "capacitor": self._capacitor.errors,
-            },
+            **{name: getattr(self, name) for name in self._KEPT},
+            "limit": self.motions.limit,
+            "motions": _packed([part.motions for part in self.motions.parts]),
+            "targets": self.targets.saved(),
+            "power": plain(self.power.data, arrays=True),
+        }
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any], power: PowerFit) -> _Session:
+        """From what `saved` gave."""
+        power = PowerFit(power.robot, power.known, built(PowerData, saved["power"]))
+        out = cls(saved["name"], power)
+        for name in cls._KEPT:
+            setattr(out, name, saved[name])
+        out.motions.limit = saved["limit"]
+        out.motions.parts = [
+            Segment(out.dof, motions, None) for motions in _unpacked(saved["motions"])
+        ]
+        out.targets.restore(saved["targets"])
+        return out
+
+
+class ArmInformation:
+    """Data of the last sessions of one arm, and what they determine; `prior` is the first model.
+
+    `doubts` are what the currents of sessions show in place of the payload set in the controller,
+    by name of the session, from the last fit.
+    """
+
+    def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
+        self.robot, self.prior = robot, prior
+        self.doubts: dict[str, PayloadCheck] = {}
+        self._known_power = power_prior(robot, prior)
+        self._number, self._sessions = 0, list[_Session]()
+        self._estimate: DynamicsEstimate | None = None
+        self._estimated_from = 0
+        """Samples of the session in the last estimate of its setup."""
+        self._checks: dict[str, tuple[int, tuple[PayloadCheck, ...]]] = {}
+        """Of the payloads of sessions, with the samples that they had."""
+        self._use(prior, fitted=False)
+        self.start_session()
+
+    def _use(self, model: EnergyModel, *, fitted: bool) -> None:
+        """Accumulate errors of the bus capacitor, which are not linear in it, with a model.
+
+        The model after the last one takes the best candidate.
+        """
+        self._model, self._fitted, self._capacitor = model, fitted, CapacitorFit(model)
+
+    @property
+    def session(self) -> str:
+        """Name of the present session."""
+        return self._sessions[-1].name
+
+    def begin_of(self, name: str) -> float:
+        """Controller time at which a session began [s]."""
+        return next(each.begin for each in self._sessions if each.name == name)
+
+    def start_session(self) -> None:
+        """Start another session, with its own standby power, friction level and payload."""
+        self._number += 1
+        power = PowerFit(self.robot, self._known_power)
+        before = [each for each in self._sessions if each.samples][1 - MOST_SESSIONS :]
+        self._sessions = [*before, _Session(f"session {self._number}", power)]
+        for each in self._sessions:
+            each.motions.limit = float(np.clip(_TOTAL / len(self._sessions), *_SHARES))
+        for each in before:
+            each.motions.choose(each.motions.limit)
+        self._estimated_from = 0
+
+    def forget(self) -> None:
+        """Drop what was learned before a change of the arm, and start another session."""
+        self._sessions = []
+        self.start_session()
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue."""
+        return {
+            "sessions": [session.saved() for session in self._sessions],
+            "number": self._number,
+            "model": document(self._model),
+            "learned": self._fitted,
+            "capacitor": self._capacitor.errors,
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue with saved sums."""
-        self._powers = [
-            PowerFit(self.robot, self._known_power, built(PowerData, power))
-            for power in saved["powers"]
-        ]
-        self._setup.restore(saved["setup"])
-        self._cutoff = saved["cutoff"]
-        self._currents.data = built(CurrentData, saved["currents"])
-        rest = saved["rest"]
-        self._use(model_from_document(rest["model"], "state"), fitted=rest["learned"])
-        self._presliding.restore(rest["presliding"])
-        self._capacitor.errors = rest["capacitor"]
+        """Continue with saved data."""
+        power = PowerFit(self.robot, self._known_power)
+        self._sessions = [_Session.restored(each, power) for each in saved["sessions"]]
+        self._number = saved["number"]
+        self._use(model_from_document(saved["model"], "state"), fitted=saved["learned"])
+        self._capacitor.errors = saved["capacitor"]
+        self._decide_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:
         """Add a window of usable samples; returns its motions."""
-        self._powers[-1].accumulate(window)
-        if self._setup.add(window):
-            self._currents.data.restart_session()
-        motions = self._motions(window)
-        for part in motions:
-            motion = part.motion
-            link = part.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-            load = link + self._inertia.value * motion.qdd
-            self._currents.accumulate(motion, load, part.narrow)
-            if self._fitted:
-                self._presliding.start_recording()
-                self._presliding.accumulate(motion, link, part.narrow)
-        resting = self._fitted and self._powers[-1].supply_rested
-        rows = power_rows(window) if resting else None
+        session = self._sessions[-1]
+        motions = session.add(window)
+        self._decide_setup()
+        rows = power_rows(window) if self._fitted and session.power.supply_rested else None
         if rows is not None:
             use = np.isin(rows.mode, BRAKES_RELEASED)
             supply = (each[use] for each in (rows.time, rows.qd, rows.current, rows.power))
             self._capacitor.start_recording()
             self._capacitor.accumulate(*supply)
-        return motions
-
-    def fit(self) -> EnergyModel | None:
-        """The model that all data give; None if no joint has moved yet.
-
-        Currents of the session that were accumulated with another mounting are left out.
-        IdentificationError: currents that contradict the torques; ModelFileError: values that no
-        arm can have.
-        """
-        data = self._currents.data
-        if self._setup.update():
-            data.restart_session()
-        if data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
-            return None
-        estimate = self._setup.estimate
-        inertia = inertia_from_torque(self.robot, estimate)
-        low, high = data.temperature.T
-        joints = self._currents.rebased(inertia, warm=bool((high - low > WARMTH).any())).fit()
-        stated = self._setup.dynamics(RecordingInfo()).stated(np.full(4, np.nan))
-        body = BodyResults(self.robot, estimate, stated, inertia)
-        found = fit_drives(body, joints, self._powers, "physical").model
-        travels, errors = self._presliding.travels(), self._capacitor.errors
-        if not self._fitted:
-            travels = np.array([joint.friction.presliding for joint in self._model.joints])
-            errors = np.zeros_like(errors)
-        found = with_travels(with_capacitor(found, errors), travels)
-        # As it will be read from a file, so that a restart changes nothing.
-        model = model_from_document(document(found), "learned model")
-        self._use(model, fitted=True)
-        return model
-
-    def _motions(self, window: Telemetry) -> list[ArmMotion]:
-        if any(name not in window for name in ("actual_q", "actual_qd", "actual_current")):
+        if session.cutoff is None:
             return []
-        if self._cutoff is None:
-            if np.abs(np.nan_to_num(window["actual_qd"])).max() < 0.05:
-                return []
-            self._cutoff = choose_cutoff(window)
-        stream = MotionStream(self.robot.dof, self._cutoff, sample_period(window.time))
-        narrow, dynamics = ParallelFilter(self._cutoff), self._setup.dynamics(window.info)
+        narrow, dynamics = ParallelFilter(session.cutoff), self._dynamics()
         return [
             ArmMotion(part, arm, narrow)
-            for motion in (*stream.process(window), *stream.finish())
+            for motion in motions
             for part, arm in dynamics.parts(motion)
         ]
 
+    def fit(self) -> EnergyModel | None:
+        """The model that all data give, as `identify` fits it; None if no joint has moved yet.
 
-_MOST_SETUP_SESSIONS = 3
-"""Sessions whose samples are kept; the inertias are common to them."""
-_GROWTH = 1.3
-"""Factor by which the samples must grow before an undecided setup is estimated again."""
-_SAME = np.radians(0.5)
-"""Mountings that differ by less are the same [rad]."""
+        IdentificationError: currents that contradict the torques; ModelFileError: values that no
+        arm can have.
+        """
+        used = [session for session in self._sessions if session.motions.parts]
+        if not used:
+            return None
+        options = IdentificationOptions(payload=IDENTIFIED)
+        arm = ArmFit(self.robot, [each.data() for each in used], (), options, known=self.prior)
 
+        def check(model: EnergyModel) -> list[PayloadCheck]:
+            found = list[PayloadCheck]()
+            for session, data, own in zip(used, arm.given, arm.compared(), strict=True):
+                samples, entry = self._checks.get(session.name, (0, ()))
+                enough = session.motions.kept >= _LEAST_CHECKED
+                if enough and (own.carried or session.samples >= max(1, _GROWTH * samples)):
+                    entry = check_payload(model, arm.body.robot, data, own.alone())
+                    if own.carried is None:
+                        self._checks[session.name] = session.samples, entry
+                found += entry
+            return found
 
-class SetupEstimate:
-    """Mounting, payloads and inertias from target_moment, estimated anew as samples arrive.
+        found = arm.checked_fit(check)[0].model
+        names = {session.name for session in used}
+        self._checks = {name: each for name, each in self._checks.items() if name in names}
+        self.doubts = arm.contradicted
+        if (estimate := arm.body.estimate) is not None:
+            self._estimate = self._of_this_session(estimate)
+            setup, source = self._estimate.setup, self._estimate.setup_source
+            found = replace(found, setup=setup, setup_source=source)
+        errors = self._capacitor.errors
+        found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
+        found = with_presliding(found, arm.fitted, arm.dynamics())
+        # As it will be read from a file, so that a restart changes nothing.
+        model = model_from_document(document(found), "learned model")
+        self._use(model, fitted=True)
+        return replace(model, provenance={**model.provenance, **arm.null_models})
 
-    A mounting may change between sessions, the inertias of the arm do not. `fallback` is the setup
-    where target_moment shows none.
-    """
-
-    def __init__(self, robot: RobotDescription, fallback: Setup) -> None:
-        self.robot, self.fallback = robot, fallback
-        self.estimate: DynamicsEstimate | None = None
-        """Setups and inertias; None without target_moment."""
-        self._rows = [TorqueRows()]
-        self._first = 0
-        """Number of the first session whose samples are kept."""
-        self._used = 0
-        """Samples of this session in the last estimate."""
-
-    def start_session(self) -> None:
-        """Start another session."""
-        if not self._rows[-1].samples:
+    def _decide_setup(self) -> None:
+        """Estimate mounting and payload of the session as its samples grow, until decided."""
+        session, estimate = self._sessions[-1], self._estimate
+        if session.samples < max(1, _GROWTH * self._estimated_from) or session.cutoff is None:
             return
-        for rows in self._rows:  # fewer of sessions that are over
-            if "target_q" in rows.columns:
-                step = max(1, -(-rows.samples // _KEPT))
-                rows.columns = {name: part[::step] for name, part in rows.columns.items()}
-        self._rows, self._used = [*self._rows, TorqueRows()], 0
-        if len(self._rows) > _MOST_SETUP_SESSIONS:
-            self._first += 1
-            del self._rows[0]
-
-    def add(self, window: Telemetry) -> bool:
-        """Add usable samples; True if the mounting turns out to be another one."""
-        self._rows[-1].append(window)
-        decided = self.estimate is not None and any(
-            entry.source == self._source() and entry.setup_source == "estimated"
-            for entry in self.estimate.recordings
-        )
-        enough = self._rows[-1].samples >= max(1, _GROWTH * self._used)
-        return enough and not decided and self.update()
-
-    def update(self) -> bool:
-        """Estimate from all samples; True if the mounting turns out to be another one."""
-        before = self._gravity()
-        parts = [
-            rows.telemetry(self._source(k)) for k, rows in enumerate(self._rows) if rows.samples
-        ]
-        if not parts:
-            return False
-        self._used = self._rows[-1].samples
+        if estimate is not None and any(
+            entry.source == session.name and entry.setup_source == "estimated"
+            for entry in estimate.recordings
+        ):
+            return
+        self._estimated_from, data = session.samples, session.data()
+        if data.torque_reference == "none":
+            return
         try:
-            found = estimate_dynamics(parts, self.robot)
+            found = estimate_dynamics(data.torque_telemetry(), self.robot)
         except IdentificationError:
-            return False
-        own = [entry for entry in found.recordings if entry.source == self._source()]
-        if own:
-            longest = max(own, key=lambda entry: entry.samples)
-            found = replace(found, setup=longest.setup, setup_source=longest.setup_source)
-        self.estimate = found
-        return bool(angle_between(before, self._gravity()) > _SAME)
-
-    def _gravity(self) -> Array:
-        return self.dynamics(RecordingInfo()).actual_setup(np.full(4, np.nan)).gravity
-
-    def dynamics(self, info: RecordingInfo) -> RecordingDynamics:
-        """Dynamics of the arm in this session, for samples with this information."""
-        named, fallback = replace(info, source=self._source()), self.fallback
-        if self.estimate is not None:
-            named, fallback = replace(named, gravity=None), self.estimate.setup
-        return RecordingDynamics(self.robot, named, self.estimate, None, fallback)
-
-    def saved(self) -> dict[str, Any]:
-        """Everything needed to continue."""
-        return {"rows": self._rows, "first": self._first}
-
-    def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue with saved samples."""
-        self._rows = [
-            TorqueRows(dict(rows["columns"]), rows["stride"], list(map(tuple, rows["payloads"])))
-            for rows in saved["rows"]
-        ]
-        self._first = saved["first"]
-        self.update()
-
-    def _source(self, index: int = -1) -> str:
-        """Name of a session whose samples are kept."""
-        return f"session {self._first + index % len(self._rows)}"
-
-
-_TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
-_ACTUALS = ("actual_q", "actual_qd", "target_moment")
-_TARGET_RATE, _ACTUAL_RATE = 25.0, 100.0
-"""Samples per second kept of recorded targets, which have no noise, and of measured motion [Hz]."""
-_SPARSE = 1.5
-"""Samples are thinned where there are more than this times as many."""
-_MOST = 3000
-"""Rows kept."""
-_KEPT = 800
-"""Rows of recorded targets kept of a session that is over."""
-_MOST_PAYLOADS = 3
-
-
-@dataclass
-class TorqueRows:
-    """target_moment with its motion, thinned to what determines setup and inertias, bounded.
-
-    Recorded targets are noise-free: a few thousand of them spread over all the time suffice, every
-    `stride`-th. Measured motion must be continuous to be filtered: the first samples are kept.
-    `columns` are by field name, "time" among them; `payloads` (mass and centre) the first ones that
-    were configured in the controller.
-    """
-
-    columns: dict[str, Array] = field(default_factory=dict)
-    stride: int = 1
-    payloads: list[tuple[float, ...]] = field(default_factory=list)
-
-    @property
-    def samples(self) -> int:
-        """Number of samples kept."""
-        return len(self.columns.get("time", ()))
-
-    def append(self, window: Telemetry) -> None:
-        """Add the usable samples of a window with one of the first payloads, if it has torques."""
-        names = next((n for n in (_TARGETS, _ACTUALS) if all(name in window for name in n)), None)
-        if names is None or (self.samples and names[0] not in self.columns):
             return
-        payload = [name for name in PAYLOAD if name in window]
-        keep = usable_samples(window, *names, *payload)
-        rate = _TARGET_RATE if names is _TARGETS else _ACTUAL_RATE
-        tick = np.floor(window.time * rate + 0.5)
-        if sample_period(window.time) < 1.0 / (_SPARSE * rate):
-            keep &= np.diff(tick, prepend=-np.inf) != 0
-        keep &= tick % self.stride == 0
-        if "payload" in window:
-            center = window.columns.get("payload_cog", np.zeros((len(window), 3)))
-            configured = np.round(np.column_stack([window["payload"], center]), 4)
-            for entry in map(tuple, np.unique(configured[keep], axis=0).tolist()):
-                if entry not in self.payloads[:_MOST_PAYLOADS]:
-                    self.payloads.append(entry)
-            del self.payloads[_MOST_PAYLOADS:]
-            keep &= [tuple(row) in self.payloads for row in configured.tolist()]
-        rows = {"time": window.time, **{name: window[name] for name in (*names, *payload)}}
-        if not keep.any() or (self.columns and set(rows) != set(self.columns)):
-            return
-        for name, part in rows.items():
-            before = self.columns.get(name, part[:0])
-            self.columns[name] = np.concatenate([before, part[keep]])
-        while self.samples > _MOST and names is _TARGETS:
-            self.stride *= 2
-            even = np.floor(self.columns["time"] * rate + 0.5) % self.stride == 0
-            self.columns = {name: part[even] for name, part in self.columns.items()}
-        self.columns = {name: part[:_MOST] for name, part in self.columns.items()}
+        self._estimate = self._of_this_session(found)
 
-    def telemetry(self, source: str) -> Telemetry:
-        """The samples kept; `source` names them."""
-        columns = dict(self.columns)
-        time = columns.pop("time")
-        gaps = () if "target_q" in columns else find_gaps(time, sample_period(time))
-        return Telemetry(time, columns, RecordingInfo(source=source), gaps)
+    def _of_this_session(self, estimate: DynamicsEstimate) -> DynamicsEstimate:
+        """An estimate whose setup is that of the present session, if it has one."""
+        own = [entry for entry in estimate.recordings if entry.source == self.session]
+        if not own:
+            return estimate
+        longest = max(own, key=lambda entry: entry.samples)
+        return replace(estimate, setup=longest.setup, setup_source=longest.setup_source)
+
+    def _dynamics(self) -> RecordingDynamics:
+        """Dynamics of the arm in this session."""
+        info, estimate = self._sessions[-1].info, self._estimate
+        if estimate is None:
+            return RecordingDynamics(self.robot, info, None, None, self.prior.setup)
+        info = replace(info, gravity=None)
+        return RecordingDynamics(self.robot, info, estimate, None, estimate.setup)
+
+
+# Filtered motions in a few bytes: differences of 16-bit numbers over the range of each column, far
+# below the noise of filtered measurements.
+
+_CHANNELS = ("q", "qd", "qdd", "current", "moment")
+_STEPS = 65535
+
+
+def _packed(segments: Sequence[Sequence[FilteredMotion]]) -> dict[str, Any]:
+    """Motions of segments as arrays, for `_unpacked`."""
+    motions = [motion for segment in segments for motion in segment]
+    if not motions:
+        return {"segments": []}
+    out: dict[str, Any] = {
+        "segments": [len(segment) for segment in segments],
+        "lengths": np.array([len(motion) for motion in motions]),
+        "time": np.array([[each.time[0], each.time[-1]] for each in motions]),
+    }
+    for name in ("temperature", "payload"):
+        out[name] = np.concatenate([getattr(each, name) for each in motions]).astype(np.float32)
+    for name in _CHANNELS:
+        values = np.concatenate([getattr(each, name) for each in motions])
+        low = np.fmin.reduce(values)
+        step = np.maximum(np.fmax.reduce(values) - low, 1e-12) / _STEPS
+        if not np.isfinite(values).all():  # recorded in a part of the session at most
+            low, step, values = np.full_like(low, np.nan), np.ones_like(step), values[:0]
+        codes = np.rint((values - low) / step).astype(np.uint16)
+        out[name] = {"low": low, "step": step, "codes": np.diff(codes.T, prepend=np.uint16(0))}
+    return out
+
+
+def _unpacked(packed: Mapping[str, Any]) -> Iterator[tuple[FilteredMotion, ...]]:
+    """Motions of each segment."""
+    if not packed["segments"]:
+        return
+    ends, channels = np.cumsum(packed["lengths"]), dict[str, Array]()
+    for name in _CHANNELS:
+        low, step = packed[name]["low"], packed[name]["step"]
+        codes = np.cumsum(packed[name]["codes"], axis=1, dtype=np.uint16).T
+        codes = codes if len(codes) else np.zeros((ends[-1], len(low)))
+        channels[name] = low + step * codes
+    channels |= {name: packed[name].astype(float) for name in ("temperature", "payload")}
+    motions = (
+        FilteredMotion(
+            time=np.linspace(first, last, end - start),
+            **{name: values[start:end] for name, values in channels.items()},
+        )
+        for (first, last), (start, end) in zip(
+            packed["time"].tolist(), pairwise([0, *ends.tolist()]), strict=True
+        )
+    )
+    for count in packed["segments"]:
+        yield tuple(next(motions) for _ in range(count))

@@ -31,7 +31,7 @@ from ur_energy_model.identification.recording import FIELDS, REQUIRED
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.history import NEEDS, Attempt, Change, Need
-from ur_energy_model.learning.information import ArmInformation
+from ur_energy_model.learning.information import MOST_SESSIONS, ArmInformation
 from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
@@ -53,7 +53,10 @@ SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 LATER = 600.0
 _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
-_NUMBERS = ("version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session")
+_NUMBERS = (
+    "version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
+    "_separated",
+)  # fmt: skip
 """Attributes of a learner that are kept as they are."""
 
 
@@ -118,10 +121,14 @@ class Learner:
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
+        self._separated = 0
+        """Changes not yet taken whose data are kept apart."""
         self._due = SCHEDULE[0]
         self._trial: dict[str, ModelRecord] = {}
         """Of the present model and of the candidate that may replace it; empty without one."""
         self._fitted_until = 0.0
+        self._noticed: list[str] = []
+        """Sessions whose undeclared payload was reported."""
         self._last_time: float | None = None
         self._end_of_session = False
         self._info = RecordingInfo()
@@ -161,16 +168,27 @@ class Learner:
         """All attempts that are due, see `step`."""
         return list(iter(self.step, None))
 
-    def finish(self) -> None:
+    def end_session(self) -> None:
         """Learn from the samples of the window that is not complete, at the end of a recording.
 
-        A candidate on trial is judged; the samples that follow begin another session.
+        The samples that follow begin another session.
         """
         self._queue.extend(self._windows.finish())
         while self._queue:
             self._learn(self._queue.popleft())
-        self._judge()
         self._end_of_session = True
+
+    def finish(self) -> None:
+        """End the last session, and judge the candidate on trial.
+
+        Unless it predicts worse than the model in use, the one fitted to everything is taken.
+        """
+        self.end_session()
+        worse = self._judge()
+        self._fit()
+        if self._trial and not worse:
+            self._decide(True, "fitted to everything up to the end of the recording")
+        self._trial = {}
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
@@ -184,6 +202,7 @@ class Learner:
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""
+        self._separated = 0
         return self._monitor.take()
 
     def state(self) -> bytes:
@@ -263,12 +282,13 @@ class Learner:
             return
         first, last = float(window.time[0]), self._last_time
         if last is not None and (self._end_of_session or begins_session(last, first)):
-            self._information.start_session()
+            self._start_session()
         self._end_of_session = self._end_of_session and last is None
         self._last_time, self._info = float(window.time[-1]), window.info
         motions = self._information.add(window)
         self._coverage.observe(window)
         self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
+        self._separate_changes()
         for record in self._trial.values():
             record.observe(window, motions)
         learned = self._learned
@@ -294,11 +314,29 @@ class Learner:
             self._judge()
             self._fit()
 
-    def _judge(self) -> None:
-        """Decide about the candidate on trial."""
+    def _separate_changes(self) -> None:
+        """Keep what was learned before a change that was found apart from what follows."""
+        found = {change.what for change in self._monitor.changes[self._separated :]}
+        self._separated = len(self._monitor.changes)
+        if "mounting" in found:
+            self._information.forget()
+        elif found:
+            self._information.start_session()
+
+    def _start_session(self) -> None:
+        self._information.start_session()
+        for record in self._trial.values():
+            record.start_session()
+
+    def _judge(self) -> bool:
+        """Decide about the candidate on trial; True if it predicts worse."""
         if not self._trial:
-            return
-        accepted, reason = verdict(**self._trial)
+            return False
+        sign, reason = verdict(**self._trial)
+        self._decide(sign > 0, reason)
+        return sign < 0
+
+    def _decide(self, accepted: bool, reason: str) -> None:
         record = self._trial["candidate" if accepted else "present"]
         if accepted:
             self.version += 1
@@ -328,6 +366,12 @@ class Learner:
             return  # the next one has more data
         if candidate is None or self._last_time is None:
             return
+        for name, check in self._information.doubts.items():
+            if name not in self._noticed:
+                self._noticed = [*self._noticed, name][-MOST_SESSIONS:]
+                own = check.mass - check.controller_mass, check.std, check.controller_mass
+                self._monitor.report_payload(self._information.begin_of(name), *own)
+                self._separated = len(self._monitor.changes)
         self._fitted_until = self._last_time
         learned, previous = self._learned, self.model
         provenance = {
@@ -385,7 +429,8 @@ def learn(
                 progress(float("nan"), f"learning from {bag.name}: {samples} samples")
         if not samples:
             raise RecordingError(bag, "holds no samples", "record again")
-        learner.finish()
+        learner.end_session()
         attempts += learner.attempts()
         changes += learner.take_changes()
-    return attempts, changes
+    learner.finish()
+    return attempts + learner.attempts(), [*changes, *learner.take_changes()]

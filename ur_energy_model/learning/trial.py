@@ -12,13 +12,12 @@ from scipy.stats import t as student
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, PowerOptions
+from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.learning.information import ArmMotion
-from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import document, model_from_document
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.setup import Setup
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array
 
@@ -33,11 +32,11 @@ LEAST_ERROR = 0.002
 """Relative error of the energy at the supply that any model may have."""
 
 
-def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
-    """Whether the candidate predicts the same held-out time better, and why in one clause.
+def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[int, str]:
+    """1 if the candidate predicts the same held-out time better, -1 if worse; why in one clause.
 
-    It does if the difference is larger than its uncertainty. One that predicts as well is taken
-    for its narrower intervals, as long as they still contain what was measured.
+    It is better if the difference is larger than its uncertainty. One that predicts as well is
+    taken for its narrower intervals, as long as they still contain what was measured.
     """
     # Squared errors [cells]: at the supply, W^2; of the currents, relative to the present's mean.
     before, after = present.moving_cells, candidate.moving_cells
@@ -45,14 +44,14 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
     scale = np.where(known, before, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     usual = np.where(scale > 0, scale, 1.0)
     losses = {
-        "power at the supply": (np.square(present.supply), np.square(candidate.supply)),
+        "power at the supply": (present.supply_losses, candidate.supply_losses),
         "currents": (np.nansum(before / usual, axis=1), np.nansum(after / usual, axis=1)),
     }
     found = {what: better_or_worse(*pair) for what, pair in losses.items()}
     if worse := [what for what, sign in found.items() if sign < 0]:
-        return False, f"predicts the {worse[0]} worse"
+        return -1, f"predicts the {worse[0]} worse"
     if better := [what for what, sign in found.items() if sign > 0]:
-        return True, f"predicts the {better[0]} better"
+        return 1, f"predicts the {better[0]} better"
     # Here a larger mean error counts, certain or not.
     as_well = len(before) >= LEAST_CELLS and all(
         new.mean() <= (1.0 + LEAST_GAIN) * old.mean() for old, new in losses.values() if len(old)
@@ -61,8 +60,8 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
     error = candidate.supply_energy_error
     covered = error is None or abs(error) <= max(candidate.supply_interval, LEAST_ERROR)
     if as_well and narrow < (1.0 - LEAST_NARROWING) * wide and covered:
-        return True, "predicts as well, with narrower intervals"
-    return False, "no better than the model in use"
+        return 1, "predicts as well, with narrower intervals"
+    return 0, "no better than the model in use"
 
 
 def better_or_worse(before: Array, after: Array) -> int:
@@ -95,7 +94,8 @@ class ModelRecord:
     """How well the model of an arm with n joints predicts time that it was not fitted to.
 
     `supply` has the mean error of the power at the supply in each cell [W], `currents` the mean
-    squared error of the currents of moving joints in each cell [n], A^2; NaN at rest.
+    squared error of the currents of moving joints in each cell [n], A^2; NaN at rest. As in use,
+    the friction of the session and its standby power are those that it has shown so far.
     """
 
     def __init__(self, model: EnergyModel, robot: RobotDescription) -> None:
@@ -108,7 +108,11 @@ class ModelRecord:
         self._channels: Array | None = None
         self._moving: Array | None = None
         """Integrals of all channels over motion; `_channels` has those over all the time."""
-        self._arms: dict[tuple[float, ...], ArmDynamics] = {}
+        self.start_session()
+
+    def start_session(self) -> None:
+        """The samples that follow are of another session."""
+        self._anchor = FrictionAnchor(self.model)
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, for `restored`."""
@@ -119,6 +123,7 @@ class ModelRecord:
             "sums": self._sums.tolist(),
             "channels": self._channels,
             "moving": self._moving,
+            "anchor": self._anchor.saved(),
         }
 
     @classmethod
@@ -128,6 +133,7 @@ class ModelRecord:
         out.supply, out.currents = saved["supply"], list(saved["currents"])
         out._sums = np.array(saved["sums"])
         out._channels, out._moving = saved["channels"], saved["moving"]
+        out._anchor.restore(saved["anchor"])
         return out
 
     @property
@@ -137,16 +143,26 @@ class ModelRecord:
         return np.asarray(cells[np.isfinite(cells).any(axis=1)])
 
     @property
+    def supply_losses(self) -> Array:
+        """Squared errors of the power at the supply with standby tracked [cells], W^2."""
+        return np.square(np.array(self.supply) - self._shift)
+
+    @property
+    def _shift(self) -> float:
+        """Mean error at standstill [W]."""
+        still_time, still_error = self._sums[3:].tolist()
+        return still_error / still_time if still_time >= _LEAST_STILL else 0.0
+
+    @property
     def supply_energy_error(self) -> float | None:
         """Relative error of the energy at the supply with standby tracked.
 
         None without bus power, and without motion: standstill alone defines the standby power.
         """
-        bus, error, time, still_time, still_error = self._sums.tolist()
+        bus, error, time, still_time, _ = self._sums.tolist()
         if bus <= 0.0 or time <= still_time:
             return None
-        shift = still_error / still_time if still_time >= _LEAST_STILL else 0.0
-        return float((error - shift * time) / bus)
+        return float((error - self._shift * time) / bus)
 
     @property
     def joint_intervals(self) -> Array:
@@ -205,15 +221,12 @@ class ModelRecord:
         time = motion.time[inside]
         if len(time) < 2:
             return
-        payload = part.dynamics.setup.payload
-        key = (payload.mass, *payload.center_of_mass)
-        if key not in self._arms:
-            self._arms = {key: self.model.dynamics(setup=Setup(self.model.setup.gravity, payload))}
-        link = self._arms[key].inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        predicted = self.model.from_link_torque(
-            link, motion.qd, motion.qdd, temperature=motion.known_temperature, std=False
-        ).current
-        error = narrow(motion, predicted - motion.current)[inside]
+        link = part.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        split, current = self._anchor.split, motion.current
+        load = link + split.inertia * motion.qdd
+        friction, left = split(motion.qd, load, current, motion.known_temperature)
+        known, _ = self._anchor.track(motion.time, motion.qd, friction, left)
+        error = narrow(motion, known - left)[inside]
         moving = narrow.moving(motion, MOVING_SPEED)[inside]
         starts = run_starts(np.floor(time / CELL))
         count = np.add.reduceat(moving.astype(float), starts, axis=0)
