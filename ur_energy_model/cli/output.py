@@ -26,11 +26,20 @@ LONG_HEADING = 7
 """Headings of tables that are longer may be broken into lines."""
 
 
+_NO_NUMBER = re.compile(r"(?<![\w./\"-])[-+]?(?:nan|inf)(?![\w./\"-])")
+"""Formatted numbers that are none."""
+
+
+def known(text: str) -> str:
+    """Text for people: a formatted NaN or infinity is "unknown"."""
+    return _NO_NUMBER.sub("unknown", text)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout; arrays become lists, NaN and infinity null."""
     from ur_energy_model.codec import plain
 
-    print(json.dumps(plain(value), allow_nan=False))
+    print(known(json.dumps(plain(value), allow_nan=False)))
 
 
 def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
@@ -41,14 +50,14 @@ def picked(source: object, names: str, **further: Any) -> dict[str, Any]:
 
 def print_line(text: str) -> None:
     """Print a line of the result on stdout."""
-    print(one_line(text))
+    print(known(one_line(text)))
 
 
 def note(text: str) -> None:
     """Print a line for the user on stderr: what happened, what to do next."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(one_line(text), markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(known(one_line(text)), markup=False)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -168,7 +177,7 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, Real) and not isinstance(value, Integral):
         return "-" if not math.isfinite(value) else unsigned_zeros(f"{value:.4g}")
-    return one_line(str(value))
+    return known(one_line(str(value)))
 
 
 # SIGINT and SIGTERM as a request to finish the work in an orderly way.
