@@ -29,8 +29,6 @@ from ur_energy_model.typing import Progress
 
 UNPLACED = "Further figures"
 SETTINGS, ERROR = "settings.json", "error.txt"
-_POLL = 0.2
-"""Time between polls of the processes [s]."""
 
 
 class StageResult(NamedTuple):
@@ -154,7 +152,7 @@ def run_stages(
                 with single_threaded_children():
                     start_ignoring_interrupts(process)
                 running[stage] = process
-            time.sleep(_POLL)
+            time.sleep(0.2)
             for stage in [stage for stage, process in running.items() if not process.is_alive()]:
                 code, own = running.pop(stage).exitcode, folder / stage.name
                 if not (own / VERDICT).is_file() and not (own / ERROR).is_file():
@@ -230,9 +228,7 @@ VERDICTS = (
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST, _ALIKE = 5, 1e-3
-"""Values from which on a spread is shown, and relative deviation of values that are alike."""
-_NAMED = 4
-"""Inputs that are named; of more, the number."""
+"""Values that make a spread, and inputs that are only counted; relative deviation of like values."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
 """Differences that the introduction states for all rows."""
@@ -363,26 +359,28 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in shown
     ]
 
-    def cells(row: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    def cells(row: Mapping[str, Any], keys: Iterable[str]) -> tuple[list[str], list[str], str]:
         verdict = str(row["verdict"]).replace("not published", "")
         verdict = next(
             (verdict.removesuffix(k) for k in _AS_ALWAYS if verdict.endswith(k)), verdict
         )
-        values = (cell(row[key], "/") for key in ("published", "here"))
-        return [*values, *(row.get(key, "") for key in keys), verdict]
+        values = [cell(row[key], "/") for key in ("published", "here")]
+        return values, [row.get(key, "") for key in keys], verdict
 
     lines, found, extra = [], [], {"of many arms": "many", "recorded": "recorded"}
     if len(arms) == 1:  # with what other arms show, where any row has it
         extra = {head: key for head, key in extra.items() if any(row.get(key) for row in shown)}
         heads = ["published", "here", *extra, "", "tolerance"]
-        columns = zip(names, shown, strict=True)
-        found = [[name, *cells(row, extra.values()), _tolerance(row)] for name, row in columns]
+        for name, row in zip(names, shown, strict=True):
+            values, more, verdict = cells(row, extra.values())
+            found.append([name, *values, *more, verdict, _tolerance(row)])
     else:
         heads = [*(f"{arm}: published, here" for arm in arms), "tolerance"]
         by_arm: dict[str, dict[str, str]] = {}
         for name, row in zip(names, shown, strict=True):
-            own = by_arm.setdefault(name, {"": _tolerance(row)})
-            own[row["robot"]] = ", ".join(filter(None, cells(row, extra.values())))
+            values, more, verdict = cells(row, extra.values())
+            text = "; ".join(filter(None, (", ".join(filter(None, (*values, verdict))), *more)))
+            by_arm.setdefault(name, {"": _tolerance(row)})[row["robot"]] = text
         found = [[name, *(own.get(arm, "") for arm in (*arms, ""))] for name, own in by_arm.items()]
     if found:
         lines = [*_table(["figure", *heads], found), ""]
@@ -391,7 +389,7 @@ def _of_rows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += [f"{'. '.join(notes)}.", ""]
     if inputs:
         taken = list(dict.fromkeys(row["figure"] for row in inputs))
-        text = ", ".join(taken) if len(taken) <= _NAMED else f"{len(taken)} figures"
+        text = ", ".join(taken) if len(taken) < FEWEST else f"{len(taken)} figures"
         lines += [f"Input: {text}.", ""]
     if others := len(rows) - len(shown) - len(inputs):
         lines += [f"Not published: {others}.", ""]
