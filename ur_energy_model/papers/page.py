@@ -228,7 +228,7 @@ VERDICTS = (
 )
 ERRATA = "What does not hold as printed in the copies at hand; the paper alone shows why."
 FEWEST, _ALIKE = 5, 1e-3
-"""Values that make a spread, and inputs that are only counted; relative deviation of like values."""
+"""Values from which on a spread is shown or inputs are only counted; deviation of like values."""
 SUMMARY = ("paper", "rows", "verdicts", "nothing obtained")
 _AS_ALWAYS = ("; another arm and data", "; another data", "; another arm")
 """Differences that the introduction states for all rows."""
