@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -56,8 +56,8 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UndrawnRun:
     options = ArmOptions(controller_version=(3, 15, 8))
     cell = SimulatedCell(ROBOT, 4, options)
     another = OtherArms(options, lambda changed: SimulatedCell(ROBOT, 4, changed).run)
-    arm: Any = (ROBOT, tmp_path, cell.run, cell.mount, lambda *_: None)
-    return UndrawnRun(*arm, simulated=True, quick=True, another=another)
+    of_run: dict[str, Any] = {"simulated": True, "quick": True, "another": another}
+    return UndrawnRun(ROBOT, tmp_path, cell.run, cell.mount, lambda *_: None, **of_run)
 
 
 def on_arm(session: UndrawnRun, name: str) -> None:
@@ -176,8 +176,9 @@ def test_s1_finds_base_parameters(session: UndrawnRun, monkeypatch: pytest.Monke
 
 
 def test_s4_on_the_robot_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arm: Any = (load_robot("qin2024"), tmp_path, None, None, lambda *_: None)  # runs nothing
-    session = UndrawnRun(*arm, simulated=True, paper_settings=True, quick=True)
+    robot, nothing = load_robot("qin2024"), cast("Any", None)  # it has no arm to run on
+    of_run: dict[str, Any] = {"simulated": True, "paper_settings": True, "quick": True}
+    session = UndrawnRun(robot, tmp_path, nothing, nothing, lambda *_: None, **of_run)
     outcome = run_protocol("s4", session)
     assert here(outcome, "base parameters") == 48
     assert here(outcome, "of these inertial") == 36

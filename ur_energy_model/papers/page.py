@@ -298,8 +298,8 @@ def spread(values: Sequence[Any], published: Any) -> str:
     below = 100 * ((found < theirs).mean(axis=0) + (found <= theirs).mean(axis=0)) / 2
     if found.ndim > 1:
         return f"p{cell(np.round(below), '/')}"
-    first, low, high = found[0], *np.percentile(found, (5, 95))
-    return f"{first:.3g} [{low:.3g}..{high:.3g}] p{below:.0f}"
+    low, high = np.percentile(found, (5, 95)).tolist()
+    return f"{found[0]:.3g} [{low:.3g}..{high:.3g}] p{below:.0f}"
 
 
 def markdown(

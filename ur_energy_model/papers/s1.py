@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -242,7 +243,7 @@ def _friction_rows(
         own = _group(cold, kind)
         states = {"cold": cold.parameters.values[own], "warm": warm.parameters.values[own]}
         for state, values in states.items():
-            words = {"name": name, "state": state, "unit": unit}
+            words: dict[str, Any] = {"name": name, "state": state, "unit": unit}
             rows.append(paper.row("friction", values, differs=differs, **words))
         change = 100 * (states["warm"] / states["cold"] - 1)
         rows.append(paper.row(f"{name.lower()}_change", change, differs=differs))
@@ -260,8 +261,9 @@ def _unchanged_rows(
         change = second.values[own] - first.values[own]
         size = float(np.linalg.norm(change) / np.linalg.norm(first.values[own]))
         alike = float(np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own])))
-        words = {"count": str(len(own)), "name": name, "alike": f"{100 * alike:.0f}"}
-        rows.append(paper.row("unchanged", size, differs=differs, **words))
+        count, share = str(len(own)), f"{100 * alike:.0f}"
+        named: dict[str, Any] = {"count": count, "name": name, "alike": share, "differs": differs}
+        rows.append(paper.row("unchanged", size, **named))
     return rows
 
 

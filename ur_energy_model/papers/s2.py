@@ -113,7 +113,8 @@ def error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbo
     """Table II for training or testing, figure by figure."""
     theirs = paper.inputs.get(robot)
     differs = ("arm and data",) if theirs is not None else ("type of arm and data",)
-    dynamics, power = [None, None], [None, None, None]
+    dynamics: list[Any] = [None, None]
+    power: list[Any] = [None, None, None]
     if theirs is not None:
         power = theirs[part]
         if theirs["measured"] == ecbot.measured:
