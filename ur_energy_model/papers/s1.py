@@ -261,9 +261,8 @@ def _unchanged_rows(
         change = second.values[own] - first.values[own]
         size = float(np.linalg.norm(change) / np.linalg.norm(first.values[own]))
         alike = float(np.mean(np.abs(change) <= 2 * np.hypot(first.std[own], second.std[own])))
-        count, share = str(len(own)), f"{100 * alike:.0f}"
-        named: dict[str, Any] = {"count": count, "name": name, "alike": share, "differs": differs}
-        rows.append(paper.row("unchanged", size, **named))
+        words: dict[str, Any] = {"count": len(own), "name": name, "alike": f"{100 * alike:.0f}"}
+        rows.append(paper.row("unchanged", size, differs=differs, **words))
     return rows
 
 

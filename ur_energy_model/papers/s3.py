@@ -33,8 +33,6 @@ DRIVE_SET: DriveSet = "s3"
 """Drives of the slides, see `drive_sets`."""
 WRISTS, REST = 0.4, 2.0
 """Angle by which the wrists turn between the points, so that every joint moves [rad]; pause [s]."""
-_DECIMALS = 6
-"""Of a difference of torques that is zero but for rounding [N m]."""
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
@@ -155,7 +153,7 @@ def gravity_row(paper: Paper, robot: RobotDescription) -> Row:
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (50, robot.dof))
     summed = dynamics.gravity_regressor(q) @ dynamics.model.gravity.linear
     worst = float(np.abs(dynamics.gravity_torque(q) - summed).max())
-    return paper.row("gravity", round(worst, _DECIMALS))
+    return paper.row("gravity", round(worst, 6))  # zero but for rounding
 
 
 def draw_drives(session: ProtocolRun, paper: Paper) -> None:
