@@ -20,7 +20,7 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.papers import protocol, s0, s2, s3, s4
 from ur_energy_model.papers import s1 as friction_campaign
-from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper, papers
+from ur_energy_model.papers.protocol import OtherArms, Outcome, ProtocolRun, paper
 from ur_energy_model.papers.s4 import PAYLOAD, identify_known_payload
 from ur_energy_model.papers.stages import SimulatedCell, run_protocol
 from ur_energy_model.report.chart import Chart
@@ -117,9 +117,8 @@ def check_files(outcome: Outcome, folder: Path, models: set[str], bags: set[str]
 
 def check_places(outcome: Outcome, session: ProtocolRun) -> None:
     """Every table and figure has its row or picture, every row how it was found."""
-    (wanted,) = (paper.items for paper in papers() if paper.key == outcome.protocol)
-    shown = {row.place for row in outcome.rows} | {place for _, place in session.pictures}
-    assert {item.place for item in wanted if not item.reason} <= shown
+    wanted = {item.place for item in paper(outcome.protocol).items if not item.reason}
+    assert wanted <= {row.place for row in outcome.rows} | {place for _, place in session.pictures}
     assert all(row.how for row in outcome.rows if row.here is not None)
 
 
