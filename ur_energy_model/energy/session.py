@@ -131,7 +131,7 @@ class FrictionAnchor:
         known, blocks = self._use(time, qd, friction, left)
         lengths = np.diff(blocks, append=len(time))
         mean, own, noise = (
-            np.repeat(each, lengths, axis=0) for each in self._posterior(known, self.prior)
+            np.repeat(each, lengths, axis=0) for each in self._posterior(known, self.prior, 0.0)
         )
         variance = np.einsum("snk,snkl,snl->sn", friction, own, friction)
         excess = np.maximum(noise - (USUAL_MISFIT * self._residual) ** 2, 0.0)
@@ -148,7 +148,7 @@ class FrictionAnchor:
         if not self.moving_seconds.any():
             return prior
         sums = self._sums * self._kept(self._time if time is None else time)
-        mean, covariance, _ = self._posterior(sums, prior)
+        mean, covariance, _ = self._posterior(sums, prior, WITHIN_SESSION)
         std, tilt = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)).T
         return replace(
             prior,
@@ -170,10 +170,11 @@ class FrictionAnchor:
         self._sums, self.moving_seconds = saved["sums"], saved["seconds"]
         self._time = float(saved["time"])
 
-    def _posterior(self, sums: Array, prior: Session) -> tuple[Array, Array, Array]:
+    def _posterior(self, sums: Array, prior: Session, changes: float) -> tuple[Array, Array, Array]:
         """Mean [..., n, 2] and covariance [..., n, 2, 2] of scale and tilt, from `_sums`.
 
-        Also the mean squared error of the currents that is left [..., n], A^2.
+        Also the mean squared error of the currents that is left [..., n], A^2. The scale `changes`
+        from these samples on by this standard deviation.
         """
         squares, products = sums[..., :2, :2], sums[..., :2, 2]
         seconds = np.maximum(sums[..., 3, 3], 1e-9)
@@ -190,7 +191,7 @@ class FrictionAnchor:
             error = sums[..., 2, 2] - 2 * (mean * products).sum(axis=-1)
             error += np.einsum("...i,...ij,...j", mean, squares, mean)
             noise = np.maximum(noise, error / seconds)
-        variance = covariance[..., 0, 0] + WITHIN_SESSION**2
+        variance = covariance[..., 0, 0] + changes**2
         covariance[..., 0, 0] = np.minimum(variance, prior.friction_std**2)
         return mean, covariance, noise
 

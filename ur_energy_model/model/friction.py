@@ -143,6 +143,14 @@ _TERMS: dict[str, Term] = {
         ("smoothing", "stribeck_speed"),
     ),
     "power": Term("N m", OperatingPoint.power, ("smoothing", "exponent")),
+    # Of grease that thins with shear: viscous well below the pace, constant above.
+    "rise": Term(
+        "N m",
+        lambda point, s: -point.coulomb(s) * np.expm1(-np.abs(point.speed) / s["pace"]),
+        ("smoothing", "pace"),
+    ),
+    # Half the excess of friction forwards over that backwards.
+    "coulomb_asymmetry": Term("N m", lambda point, s: np.abs(point.coulomb(s))),
     LOAD: Term("1", lambda point, s: point.coulomb(s) * np.abs(point.load) / point.gear_ratio),
     # Sign of the speed times that of the power flow times |load| is the load itself.
     LOAD_ASYMMETRY: Term("1", lambda point, _: point.load / point.gear_ratio, ()),
@@ -169,6 +177,7 @@ _SHAPES: dict[str, tuple[float, float, float, str]] = {
     "smoothing": (SMOOTHING, SMOOTHING, SMOOTHING, "rad/s"),
     "stribeck_speed": (0.02, 0.2, 0.5, "rad/s"),
     "exponent": (0.3, 0.6, 0.95, "1"),
+    "pace": (0.05, 0.3, 1.5, "rad/s"),
     "reference_temperature": (*(REFERENCE_TEMPERATURE,) * 3, "degC"),
 }
 """Lowest, default and highest value of the shape constants, and their units."""
@@ -233,6 +242,10 @@ _LAWS = (
      "Coulomb that depends on the direction of power flow, and viscous"),
     ("power", "coulomb power",
      "Coulomb and a power of the speed (exponent below 1), as in factory calibrations"),
+    ("shear_thinning", "viscous coulomb rise coulomb_asymmetry",
+     "Coulomb that depends on the direction, viscous, and viscous that saturates with the speed"),
+    ("shear_thinning_load", "viscous coulomb rise coulomb_asymmetry load load_asymmetry",
+     "Coulomb that depends on direction and load, viscous, and viscous that saturates"),
     ("stribeck", "viscous coulomb stribeck", "Coulomb, viscous and Stribeck (change at low speed)"),
     ("load_dependent", "viscous coulomb load load_asymmetry",
      "Coulomb that increases with the load, and viscous"),

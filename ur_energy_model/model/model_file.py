@@ -74,6 +74,7 @@ _SHAPES: dict[str, tuple[float, float, bool]] = {
     "smoothing": (0.0, 10.0, True),
     "stribeck_speed": (0.0, 10.0, True),
     "exponent": (0.0, 3.0, True),
+    "pace": (0.0, 10.0, True),
     "reference_temperature": (ranges.TEMPERATURE.low, ranges.TEMPERATURE.high, False),
 }
 """Lowest and highest value, and whether zero is impossible; for units see SHAPE_UNITS."""
