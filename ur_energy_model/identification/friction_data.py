@@ -302,16 +302,13 @@ class CurrentColumns:
             end += max(self._counts)
         self.width = end + 1 + accelerations
 
-    def of_law(self, index: int | None, j: int, with_inertia: bool) -> list[int]:
-        """Columns of a candidate, or of the law of a joint known before where `index` is None.
-
-        The acceleration is among them if requested and available.
-        """
+    def of_law(self, index: int | None, j: int) -> list[int]:
+        """Columns of a candidate, or of the law of a joint known before where `index` is None."""
         if index is None:
             terms = [*range(self._known_from, self._known_from + self._counts[j])]
         else:
             terms = self._candidates[index]
-        own = [self.width + ACCELERATION] if with_inertia and self._accelerations else []
+        own = [self.width + ACCELERATION] if self._accelerations else []
         return [LOAD_COLUMN, *terms, *own, self.width + CURRENT]
 
     def columns(self, point: OperatingPoint, motion: FilteredMotion) -> Array:

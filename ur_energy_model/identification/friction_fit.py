@@ -97,12 +97,8 @@ class CurrentData:
 
 
 class _Scored(NamedTuple):
-    """A law of one joint, its blocks in each session, prior and held-out errors [folds].
+    """A law of one joint, its blocks in each session, prior and held-out errors [folds]."""
 
-    `number` is the candidate's, None for the law known before.
-    """
-
-    number: int | None
     candidate: FrictionCandidate
     sessions: list[Array]
     prior: Prior
@@ -112,10 +108,10 @@ class _Scored(NamedTuple):
 class CurrentRegression:
     """Accumulates motions of any number of recordings and fits all joints.
 
-    Where target_moment does not determine a reflected inertia J, the current needed for
-    acceleration, J / k_t * qdd / N, has a coefficient of its own with a prior on J: (J - nominal) /
-    k_t, the last one; 1/k_t is the first. So it has where target_moment does, but an inertia of the
-    arm's own clearly lowers the held-out errors. `inertia`: prior (None: not fitted); loads were
+    The current needed for acceleration, J / k_t * qdd / N with the reflected inertia J, has a
+    coefficient of its own with a prior on J: (J - nominal) / k_t, the last one; 1/k_t is the first.
+    target_moment shows the J of the controller, and an arm's own differs: by 20 to 30 % on the
+    wrists of a UR10e. `inertia`: prior (None: not fitted); loads were
     computed with `nominal` [n], kg m^2, by default its values. `known` is a
     model known before, whose friction laws and values are tried too, those of a generic one while
     a joint has moved little; for `warm` see `candidates`.
@@ -252,10 +248,6 @@ class CurrentRegression:
                 found, known = before, True
                 reason = "law of the model known before; no other is clearly better"
         inertia = self._fitted_inertia(j)
-        if inertia is None:
-            free = self._score(found.number, j, grams, counts, own_inertia=True)
-            if clearly_better(free.errors, found.errors):
-                found, inertia = free, self._fitted_inertia(j, own=True)
         # Session scales enter unless the law explains differences by temperature.
         prior, which = found.prior, found.candidate.scaled(len(found.prior.mean))
         applied = not found.candidate.law.uses_temperature
@@ -308,17 +300,12 @@ class CurrentRegression:
             inertia=fitted,
         )
 
-    def _fitted_inertia(self, j: int, *, own: bool = False) -> tuple[float, float, float] | None:
-        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted.
-
-        `own`: also where target_moment shows that of the controller.
-        """
+    def _fitted_inertia(self, j: int) -> tuple[float, float, float] | None:
+        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted."""
         if self._inertia is None or self._nominal is None:
             return None
-        if not (own or self._inertia.unknown[j]):
-            return None
-        value, std = self._inertia.value[j], self._inertia.spread[j]
-        return float(value), float(std), float(self._nominal[j])
+        inertia = self._inertia
+        return float(inertia.value[j]), float(inertia.spread[j]), float(self._nominal[j])
 
     def _score(
         self,
@@ -326,17 +313,15 @@ class CurrentRegression:
         j: int,
         grams: Sequence[Array],
         counts: Sequence[Array],
-        *,
-        own_inertia: bool = False,
     ) -> _Scored:
         """A candidate of a joint, or the law known before where `index` is None."""
-        inertia = self._fitted_inertia(j, own=own_inertia)
+        inertia = self._fitted_inertia(j)
         if index is None:
             candidate, prior = self._known_candidate(j)
         else:
             candidate = self.candidates[index]
             prior = current_prior(self.robot, candidate.law, j)
-        columns = np.array(self._columns.of_law(index, j, inertia is not None))
+        columns = np.array(self._columns.of_law(index, j))
         own = [blocks[:, columns[:, None], columns] for blocks in grams]
         if inertia is not None:
             value, std, nominal = inertia
@@ -359,7 +344,7 @@ class CurrentRegression:
             which = candidate.scaled(len(prior.mean))
             _, blocks = session_scales(own, counts, prior, which, applied=not self._warm)
             errors = cross_validate(blocks, prior, np.concatenate(counts))
-        return _Scored(index, candidate, own, prior, errors)
+        return _Scored(candidate, own, prior, errors)
 
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
         """Refuse currents that no motor has: none in motion, or not rising with the torque."""

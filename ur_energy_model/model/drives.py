@@ -63,8 +63,8 @@ class JointModel:
             coefficients that give current from torque.
         current_residual: RMS of the measured minus the modelled current while moving [A].
         friction_reason: why this friction law was chosen.
-        actual_inertia: what currents show of the reflected inertia where that clearly differs from
-            the controller's [kg m^2]; None elsewhere.
+        actual_inertia: what currents show of the arm's own reflected inertia where target_moment
+            shows that of the controller [kg m^2]; None elsewhere.
     """
 
     name: str
