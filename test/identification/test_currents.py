@@ -109,7 +109,9 @@ def test_every_session_has_friction_and_standby_of_its_own(bags: list[Path]) -> 
     together, truth = identify(bags, "ur5e", OPTIONS), ExactArm()
     for j, joint in enumerate(together.joints):
         np.testing.assert_allclose(joint.session_scales, SCALES, rtol=0.03)
-        assert joint.torque_constant == pytest.approx(truth.torque_constant[j], rel=0.03)
+        constant = truth.torque_constant[j]  # a wrist without weight hardly shows its own
+        within = max(0.03 * constant, 2 * joint.torque_constant_std)
+        assert joint.torque_constant == pytest.approx(constant, abs=within)
         coulomb = joint.friction.parameters["coulomb"]
         assert coulomb == pytest.approx(PARAMETERS["coulomb"] * truth.size[j], rel=0.05)
     assert together.model.bus.standby == pytest.approx(np.mean(STANDBY), abs=0.6)
