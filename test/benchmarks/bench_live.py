@@ -24,7 +24,7 @@ from sensor_msgs.msg import JointState
 
 from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by
 from test.energy.known_arm import known_model
-from test.nodes.conftest import Observer
+from test.nodes.conftest import Observer, message_class
 from test.running import Simulators, children_of, claim_domain, fresh_host
 from test.sinks.foxglove_client import FoxgloveClient
 from test.sinks.mosquitto import Mosquitto
@@ -54,8 +54,12 @@ def learner(pid: int) -> str | None:
     return None
 
 
-def node(host: str, folder: Path) -> None:
-    """500 Hz in and 50 Hz out."""
+CASES = (("energy alone", False, 50.0), ("all topics", True, 50.0), ("energy alone", False, 500.0))
+"""Topics that are subscribed, whether these are all of them, and publish_rate [Hz]."""
+
+
+def node(host: str, folder: Path, what: str, whole: bool, rate: float) -> None:
+    """The estimator at 500 Hz in, with these topics subscribed, at a publish_rate [Hz]."""
     held, delays = contextlib.ExitStack(), list[float]()
     domain = claim_domain(held)
     assert domain is not None
@@ -68,10 +72,16 @@ def node(host: str, folder: Path) -> None:
         stamp = message.header.stamp
         delays.append(time.time() - stamp.sec - 1e-9 * stamp.nanosec)
 
-    with subprocess.Popen(node_command("estimator", parameters)) as child, held:
+    command = node_command("estimator", {**parameters, "publish_rate": rate})
+    with subprocess.Popen(command) as child, held:
         observer.node.create_subscription(JointState, "/energy", note, 10)
         held.callback(child.terminate)
         observer.wait(lambda: delays and learner(child.pid), "message and process that learns")
+        found = observer.node.get_publisher_names_and_types_by_node("estimator", "/")
+        for topic, (kind, *_) in found if whole else ():
+            observer.node.create_subscription(
+                message_class(kind), topic, lambda message: None, 10, raw=True
+            )
         observer.spin(WARM_UP)
         delays.clear()
         processes = (str(child.pid), str(learner(child.pid)))
@@ -83,10 +93,11 @@ def node(host: str, folder: Path) -> None:
         observer.close()
     median, late, worst = 1e3 * np.percentile(delays, [50, 99, 100])
     print(
-        f"estimator node (load {os.getloadavg()[0]:.1f}), {len(delays) / SECONDS:.0f} values "
-        f"a second: {own:.1f} % of a core, learning {learning:.1f} %; latency: median {median:.2f} "
-        f"ms, 99 % {late:.2f} ms, worst {worst:.1f} ms; resident {memory} MB, shared libraries in "
-        "both"
+        f"estimator node, {what} (load {os.getloadavg()[0]:.1f}), {len(delays) / SECONDS:.0f} "
+        f"values a second: {own:.1f} % of a core, learning {learning:.1f} %; latency: median "
+        f"{median:.2f} ms, 99 % {late:.2f} ms, worst {worst:.1f} ms; resident {memory} MB, shared "
+        "libraries in both",
+        flush=True,
     )
 
 
@@ -150,5 +161,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, Simulators() as simulators:
         save_model(model(), Path(name) / "model.yaml")
         simulators.start(host, "--motion", "trajectory_a")
-        node(host, Path(name))
+        for case in CASES:
+            node(host, Path(name), *case)
         sinks(host, Path(name))

@@ -36,7 +36,7 @@ def test_messages_are_what_they_are_made_of() -> None:
     write = convert.SerializedJointStates(names)
     for turn in range(3):
         stamp, values = Time(sec=turn, nanosec=7), np.random.default_rng(turn).random((3, 3))
-        read = deserialize_message(write(stamp, values), JointState)
+        read = deserialize_message(write(turn * 10**9 + 7, values), JointState)
         assert read == convert.joint_state(names, stamp, *values)
     assert deserialize_message(convert.serialized_number(-2.5), Float64) == Float64(data=-2.5)
 

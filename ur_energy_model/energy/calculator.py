@@ -175,10 +175,12 @@ class BusCapacitor:
         Bridged steps [samples], s; a sample's demand holds since the one before.
         """
         floor, capacity, stored = self.floor, self.capacity, self.stored
+        if stored <= 0.0 and demand.min() >= floor:  # only regenerated power charges it
+            return demand
         out = np.maximum(demand, floor)
-        begins = np.flatnonzero(demand < floor).tolist()  # only regenerated power charges it
-        if capacity <= 0.0 or not (stored > 0.0 or begins):
+        if capacity <= 0.0:
             return out
+        begins = (demand < floor).nonzero()[0].tolist()
         # Numbers of Python are several times faster than elements of arrays.
         each_step, surplus = steps.tolist(), (steps * (floor - demand)).tolist()
         k, count = 0, len(surplus)
@@ -508,9 +510,7 @@ class EnergyCalculator:
         if self._counted is None:
             return None
         columns, found, (anchor, now) = self.channels, None, standby.anchor or (0, None)
-        held = np.where(states < _STANDSTILL, 0.0, steps)  # brakes engaged: without standby power
-        used = np.column_stack([np.ones_like(steps), standby.power, standby.std, standby.errors])
-        before, self._used = self._used, used[-1:]
+        before, self._used, used = self._used, standby.used[-1:], standby.used
         used = 0.5 * (used + np.concatenate((used[:1] if before is None else before, used[:-1])))
         cuts = sorted({*standby.begins, anchor})
         for part in slices_between(cuts, len(steps)):
@@ -520,8 +520,10 @@ class EnergyCalculator:
                 change = self._recount(now)
                 deducted_from = (columns.arm["total"], columns.arm["standby"])
                 found = EnergyCorrection(anchor, deducted_from, change)
-            for state in set(states[part].tolist()):
-                seconds = np.where(states[part] == state, held[part], 0.0)
+            for state in (present := set(states[part].tolist())):
+                seconds, held = steps[part], state >= _STANDSTILL
+                if len(present) > 1 or not held:  # brakes engaged: without standby power
+                    seconds = np.where((states[part] == state) & held, seconds, 0.0)
                 self._counted[state] += seconds @ used[part]
         return found
 

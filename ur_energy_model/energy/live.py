@@ -164,6 +164,7 @@ class ControllerCounter:
         self._last, self._last_time = float(values[-1]), float(time[-1])
 
 
+_STATES, _RUNNING = tuple(ArmState), int(ArmState.STANDSTILL)
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.1
 """Longest time of samples that wait to be processed [s]."""
@@ -220,7 +221,8 @@ class LiveEstimator:
         self._detector = CycleDetector(trigger, self.options.cycle_output)
         self._cycle = CycleCounter(cycles)
         self._controller_energy = ControllerCounter()
-        self._shown: dict[str, MeterReading] = {}
+        self._shown: dict[str, tuple[Array, float]] = {}
+        """Energies without corrections [channels], J, and accounted time, by viewer."""
         self._last: PowerTable | None = None
 
     @property
@@ -293,11 +295,11 @@ class LiveEstimator:
     def _snapshot(self, last: PowerTable, row: int, viewer: str) -> Snapshot:
         """State after a sample up to which the powers are integrated."""
         counters, meter = self._counters, self._counters.meter
-        # Differences of readings without corrections are integrals of power.
-        integral = replace(meter.reading, net=meter.reading.net - meter.corrections)
-        passed = integral - self._shown.get(viewer, integral)
-        self._shown[viewer] = integral
-        power = passed.net / passed.accounted if passed.accounted > 0 else last.power[row]
+        # Differences of energies without corrections are integrals of power.
+        now = meter.reading.net - meter.corrections, meter.reading.accounted
+        (before, since), self._shown[viewer] = self._shown.get(viewer, now), now
+        passed = now[1] - since
+        power = (now[0] - before) / passed if passed > 0 else last.power[row]
         samples, residual, options = last.samples, self._residual, self.options
         standby, conditions = self.calculator.standby, self.calculator.conditions
         settled = residual.elapsed >= residual.time_constant
@@ -310,7 +312,7 @@ class LiveEstimator:
             since_reset=counters.since_reset,
             lifetime=meter.reading,
             highest=counters.highest,
-            state=ArmState(int(last.states[row])),
+            state=_STATES[last.states[row]],
             robot_mode=code_of(samples, "robot_mode", row),
             safety_mode=code_of(samples, "safety_mode", row),
             bus_measured=last.bus_measured,
@@ -418,15 +420,16 @@ class LiveEstimator:
         total, bus = self.channels.arm["total"], self.channels.arm["bus"]
         time, power = table.samples.time, table.power
         if table.bus_measured:
-            seconds = np.where(table.states >= ArmState.STANDSTILL, table.steps.bridged, 0.0)
+            seconds = np.where(table.states < _RUNNING, 0.0, table.steps.bridged)
             if passed := float(seconds.sum()):
                 residual = float(seconds @ (power[:, total] - power[:, bus]))
                 self._residual.update(passed, residual / passed)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
-        self._last, found = table, list[Snapshot]()
+        found: list[Snapshot] = []
+        self._last = table
         complete = len(table.samples) == len(batch)
-        stops = {before + end for end in ends} if complete else set[int]()
+        stops = {before + end for end in ends if complete}
         marks, meter = self._detector.find(table.samples), self._counters.meter
         for part, correction in table.parts((*marks, *stops)):
             if (mark := marks.get(part.start)) is not None:

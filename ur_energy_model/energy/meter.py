@@ -79,7 +79,7 @@ class GapRule:
         self.limit = limit
         self._last: float | None = None
         self._last_stamp: int | None = None
-        self._recent: Array = np.zeros(0)
+        self._recent: list[float] = []
 
     def __call__(
         self, time: Array, stamp: NDArray[np.int64] | None = None, gaps: Sequence[Gap] = ()
@@ -98,7 +98,7 @@ class GapRule:
         self._last, last_stamp = float(time[-1]), self._last_stamp
         self._last_stamp = None if stamp is None else int(stamp[-1])
         if not gaps and steps.min() > 0.0 and steps.max() <= self.limit:  # the usual case
-            self._recent = np.concatenate([self._recent, steps[-WINDOW:]])[-WINDOW:]
+            self._recent = [*self._recent, *steps[-WINDOW:].tolist()][-WINDOW:]
             return Steps(steps, np.zeros(n), np.zeros(n, dtype=bool))
         forward = (steps > 0.0) & (steps < LONGEST_GAP)
         gap = forward & (steps > self.limit)
@@ -108,7 +108,7 @@ class GapRule:
             before = recent[max(0, end - WINDOW) : end]
             period = np.median(before) * PERIODS if len(before) >= FEWEST else FIRST_LIMIT
             gap[k] = steps[k] > period
-        self._recent = recent[-WINDOW:]
+        self._recent = recent[-WINDOW:].tolist()
         back = ~forward & (steps != 0.0)
         bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
@@ -279,10 +279,9 @@ def trapezoid(steps: Array, power: Array) -> Array:
 
 def _weights(steps: Array) -> Array:
     """Weights of powers [n + 1] in their trapezoidal integral over steps [n], s."""
-    weights = np.zeros(len(steps) + 1)
-    weights[:-1] += steps
-    weights[1:] += steps
-    return 0.5 * weights
+    halves = np.zeros(len(steps) + 2)
+    np.multiply(0.5, steps, out=halves[1:-1])
+    return np.asarray(halves[1:] + halves[:-1])
 
 
 def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:

@@ -273,18 +273,32 @@ STRETCH = 3600.0
 
 
 class Standby(NamedTuple):
-    """Standby power in use at consecutive samples, and its standard deviation [samples], W.
+    """Standby power in use at consecutive samples.
 
-    `errors` is its change per error of the power of motors and drivers [samples, k], W, `anchor`
-    the first of these samples at which the session's own standby power is in use, and that, else
-    None, and `begins` those with which a stretch begins (`Stretches`).
+    `used` [samples, 3 + k] has the number 1, the power, its standard deviation, W, and its change
+    per error of the power of motors and drivers, W. `anchor` is the first of these samples at which
+    the session's own standby power is in use, and that, else None, and `begins` those with which a
+    stretch begins (`Stretches`).
     """
 
-    power: Array
-    std: Array
-    errors: Array
+    used: Array
     anchor: tuple[int, SettledStandby] | None
     begins: list[int]
+
+    @property
+    def power(self) -> Array:
+        """[samples], W."""
+        return self.used[:, 1]
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of `power` [samples], W."""
+        return self.used[:, 2]
+
+    @property
+    def errors(self) -> Array:
+        """[samples, k], W."""
+        return self.used[:, 3:]
 
 
 class Stretches:
@@ -407,7 +421,7 @@ class StandbyTracker:
         if len(self._changes) != sensitivities.shape[1]:
             self._changes = np.zeros(sensitivities.shape[1])
         watts = np.full(n, np.nan) if unexplained is None else unexplained
-        power, std, errors = np.empty(n), np.empty(n), np.zeros_like(sensitivities)
+        used = np.empty((n, 3 + sensitivities.shape[1]))
         anchor: tuple[int, SettledStandby] | None = None
         for part in equal_runs(block := np.floor(time / BLOCK)):
             if self._block != block[part.start]:
@@ -420,16 +434,16 @@ class StandbyTracker:
                 self.settled.append(self._settled_now())
                 self._whole = StandstillMean(math.inf, MOTION_STD)
             lasted = steps[part]
-            energy = float(lasted @ watts[part])
-            self._known = self._known and bool(still[part].all()) and math.isfinite(energy)
-            if self._known:
-                self._energy += energy
+            if self._known and still[part].all():
+                self._energy += float(lasted @ watts[part])
                 self._changes += lasted @ sensitivities[part]
+                self._known = math.isfinite(self._energy)
+            else:
+                self._known = False
             self._duration += float(lasted.sum())
-            power[part], std[part] = self.power, self.std
-            if self.anchored:
-                errors[part] = -self._mean.errors
-        return Standby(power, std, errors, anchor, begins)
+            used[part, :3] = 1.0, self.power, self.std
+            used[part, 3:] = -self._mean.errors if self.anchored else 0.0
+        return Standby(used, anchor, begins)
 
     def finish(self) -> list[SettledStandby]:
         """End the last stretch; those so far, or since the last call, in order.
@@ -524,14 +538,13 @@ class RecordingStandby(StandbyTracker):
     ) -> Standby:
         """As `StandbyTracker.update`."""
         begins = self._stretches(time, steps)
-        power, std = np.empty((2, len(time)))
-        errors = np.zeros((len(time), 0 if sensitivities is None else sensitivities.shape[1]))
+        used = np.empty((len(time), 3 + (0 if sensitivities is None else sensitivities.shape[1])))
         for part in slices_between(begins, len(time)):
             self._at += part.start in begins
-            power[part], std[part] = self.power, self.std
-            std[part][still[part] & self.anchored] = 0.0
-            errors[part] = -self._now.errors
-        return Standby(power, std, errors, None, begins)
+            used[part, :3] = 1.0, self.power, self.std
+            used[part, 2][still[part] & self.anchored] = 0.0
+            used[part, 3:] = -self._now.errors
+        return Standby(used, None, begins)
 
     @property
     def _now(self) -> SettledStandby:

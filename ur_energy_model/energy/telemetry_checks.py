@@ -189,13 +189,13 @@ class UsableSamples:
         # on its parts, in the small batches of the live estimator.
         values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
         inside = (values >= low) & (values <= high)  # NaN is not
-        good = inside.all(axis=1)
-        if not good.all():
+        if inside.all():  # as nearly always
+            good, bus = inside[:, 0], batch.bus_power
+        else:
             good = (inside | (optional & np.isnan(values))).all(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            bus = batch.bus_power
-            possible = True if bus is None else ~(np.abs(bus) > self._most_power)
-            return np.asarray(good & possible)
+            with np.errstate(over="ignore", invalid="ignore"):
+                bus = batch.bus_power
+        return good if bus is None else good & ~(np.abs(bus) > self._most_power)
 
     def _layout(
         self, columns: Mapping[str, Array], current: Array | None

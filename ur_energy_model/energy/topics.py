@@ -16,7 +16,7 @@ from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.messages import ERROR, OK, WARN, Status
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Indices
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
 """Parts of the arm besides its joints, and their channels; together they are the total."""
@@ -40,23 +40,26 @@ def energy_values(snapshot: Snapshot) -> Array:
         drivers and regeneration sum to the total. `bus` and `residual` (total minus bus) are NaN if
         the bus power is not measured.
     """
-    columns, arm = snapshot.channels, snapshot.channels.arm
-    joints = columns.per_joint["electrical_power"]
-    parts = (arm[name] for name in PARTS.values())
-    order = [*range(joints.start, joints.stop), *parts, arm["total"]]
-    net, power = snapshot.since_reset.net, snapshot.power
-    joints_std, total_std = columns.deviations(net)
-    known = len(order)
-    out = np.full((3, known + 2), np.nan)
-    out[0, :known], out[1, :known] = net[order], power[order]
-    if snapshot.bus_measured:
-        for row, values in enumerate((net, power)):
-            bus = values[arm["bus"]]
-            out[row, known:] = bus, values[arm["total"]] - bus
-    out[2, : len(joints_std)] = joints_std
-    out[2, len(joints_std)] = columns.deviation_of_standby(net)
-    out[2, known - 1] = total_std
+    columns, net = snapshot.channels, snapshot.since_reset.net
+    places = _value_places(columns)
+    out = np.full((3, len(places) + 1), np.nan)
+    total, bus, residual = range(-3, 0)
+    out[0, :residual], out[1, :residual] = net[places], snapshot.power[places]
+    out[:2, residual] = out[:2, total] - out[:2, bus]
+    if not snapshot.bus_measured:
+        out[:2, bus:] = np.nan
+    joints, out[2, total] = columns.deviations(net)
+    out[2, : len(joints)] = joints
+    out[2, len(joints)] = columns.deviation_of_standby(net)
     return out
+
+
+@lru_cache(maxsize=8)
+def _value_places(columns: Channels) -> Indices:
+    """Channels of the names but the residual."""
+    joints = columns.per_joint["electrical_power"]
+    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES[:-1]]
+    return np.array([*range(joints.start, joints.stop), *arm])
 
 
 def stamped_order(joints: int) -> list[int]:
@@ -112,15 +115,6 @@ def _number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
     """All of these topics, for the joint names of an arm, prefix included."""
     return tuple(_number_places(tuple(joints)))
-
-
-def total_numbers(snapshot: Snapshot) -> dict[str, float]:
-    """Power and energy of the whole arm, by name of the topic."""
-    total = snapshot.channels.arm["total"]
-    return {
-        topics.TOTAL_POWER.name: float(snapshot.power[total]),
-        topics.TOTAL_ENERGY.name: float(snapshot.since_reset.net[total]),
-    }
 
 
 def numbers(

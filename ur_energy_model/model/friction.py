@@ -372,11 +372,11 @@ class _Group:
 
     def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:
         """Sum of these terms [samples, joints of the group], N m."""
-        out = np.zeros_like(point.speed)
-        for name, value in zip(self.law.parameters, self.values.T, strict=True):
+        out: Array | float = 0.0
+        for (name, term), value in zip(self.law.terms.items(), self.values.T, strict=True):
             if name in names:
-                out += self.law.terms[name](point, self.shape) * value
-        return out
+                out = out + term(point, self.shape) * value
+        return np.asarray(out)
 
 
 class FrictionBank:

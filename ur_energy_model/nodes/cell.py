@@ -30,7 +30,7 @@ def nodes(**options: Any) -> list[ManagedNode]:
         wanted = (*(logger.parameters.fields or ENERGY_FIELDS), *fields_of(estimator.parameters))
         named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name
-        address, seconds = logger.parameters.robot_ip, estimator.parameters.batch_seconds
+        address, seconds = logger.parameters.robot_ip, logger.parameters.batch_seconds
         return RtdeSource(address, robot=robot, fields=wanted, batch_seconds=seconds)
 
     shared = SharedSource(connect)

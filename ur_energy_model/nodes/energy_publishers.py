@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecyclePublisher
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Float64, Header
 from trajectory_msgs.msg import JointTrajectory
@@ -35,7 +37,6 @@ from ur_energy_model.energy.topics import (
     refusal_statuses,
     stamped_order,
     summary_statuses,
-    total_numbers,
 )
 from ur_energy_model.nodes.plan_predictions import PlanAnswer
 from ur_energy_model.nodes.ros import (
@@ -44,6 +45,7 @@ from ur_energy_model.nodes.ros import (
     has_subscribers,
     ros_statuses,
     serialized_number,
+    time_message,
 )
 from ur_energy_model.telemetry.source import Decimator
 from ur_energy_model.typing import Array
@@ -98,7 +100,6 @@ takes longer than publishing one."""
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
 
-_TOTAL = {topics.TOTAL_POWER.name, topics.TOTAL_ENERGY.name}
 _OF_ARM = {
     topic.name
     for topic in (
@@ -119,9 +120,9 @@ class EnergyPublishers:
         self._power_markers = PowerMarkers(frame, len(joints))
         live: dict[topics.Topic, type] = dict.fromkeys(number_topics(joints), Float64)
         self._energies = {
-            topic.name: (order, SerializedJointStates([names[k] for k in order]))
+            topic.name: (order, SerializedJointStates(np.array(names)[order].tolist()))
             for topic, order in (
-                (topics.ENERGY, list(range(len(names)))),
+                (topics.ENERGY, slice(None)),
                 (topics.ENERGY_STAMPED, stamped_order(len(joints))),
             )
         }
@@ -140,56 +141,60 @@ class EnergyPublishers:
         self._checked = -math.inf
         self._markers_due = Decimator(MARKER_RATE)
 
-    def publish_total(self, snapshot: Snapshot) -> None:
-        """Publish power and energy of the whole arm; called first, to keep their latency low."""
+    def messages(
+        self, snapshot: Snapshot, nanoseconds: int, joint_positions: Callable[[Array], Array]
+    ) -> dict[str, bytes]:
+        """Serialized messages of the topics at publish_rate (markers at MARKER_RATE).
+
+        Args:
+            snapshot: state of the estimator.
+            nanoseconds: time of its newest sample [ns since the epoch].
+            joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
+
+        Returns:
+            By topic, of those that are subscribed.
+        """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
             self._checked = now
             self._subscribed = {name for name, each in self._live.items() if has_subscribers(each)}
-        if subscribed := self._subscribed & _TOTAL:
-            self._publish_numbers(subscribed, total_numbers(snapshot))
-
-    def publish_live(
-        self, snapshot: Snapshot, now: Callable[[], Time], joint_positions: Callable[[Array], Array]
-    ) -> None:
-        """Publish the other topics at publish_rate (markers at MARKER_RATE), where subscribed.
-
-        Args:
-            snapshot: present state of the estimator.
-            now: returns the time of its newest sample.
-            joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
-        """
-        subscribed = self._subscribed - _TOTAL
-        if not subscribed:
-            return
-        values = energy_values(snapshot)
-        of_arm = subscribed & _OF_ARM
-        if subscribed != of_arm:
-            found = numbers(snapshot, self._joints, values)
-            self._publish_numbers(subscribed - of_arm, found)
-        if not of_arm:
-            return
-        stamp = now()
+        if not (subscribed := self._subscribed):
+            return {}
+        values, found = energy_values(snapshot), dict[str, bytes]()
+        if not subscribed <= _OF_ARM:
+            known = numbers(snapshot, self._joints, values)
+            found = {name: serialized_number(known[name]) for name in known.keys() & subscribed}
         for name in self._energies.keys() & subscribed:
             order, serialized = self._energies[name]
-            self._live[name].publish(serialized(stamp, values[:, order]))
+            found[name] = serialized(nanoseconds, values[:, order])
         if (name := topics.ENERGY_JOINTS.name) in subscribed:
             interfaces, control = joint_interfaces(snapshot, self._joints), self._control
             message = control.DynamicJointState(
-                header=Header(stamp=stamp),
+                header=Header(stamp=time_message(nanoseconds)),
                 joint_names=list(interfaces),
                 interface_values=[
                     control.InterfaceValue(interface_names=list(each), values=list(each.values()))
                     for each in interfaces.values()
                 ],
             )
-            self._live[name].publish(message)
+            found[name] = serialize_message(message)
         shown, q = topics.ENERGY_MARKERS.name in subscribed, snapshot.q
         if shown and q is not None and self._markers_due.due(snapshot.time):
             joints = snapshot.power[snapshot.channels.per_joint["electrical_power"]]
             total = float(snapshot.power[snapshot.channels.arm["total"]])
+            stamp = time_message(nanoseconds)
             markers = self._power_markers.message(stamp, joint_positions(q), joints, total)
-            self._live[topics.ENERGY_MARKERS.name].publish(markers)
+            found[topics.ENERGY_MARKERS.name] = serialize_message(markers)
+        return found
+
+    def send(self, messages: Mapping[str, bytes]) -> None:
+        """Publish serialized messages by topic."""
+        # Past the wrappers of rclpy, which take as long as the publication: only an active node
+        # publishes here.
+        for name, message in messages.items():
+            handle = self._live[name].handle
+            with handle:
+                handle.publish_raw(message)
 
     def publish_summary(self, snapshot: Snapshot, stamp: Time, model: str) -> None:
         """Publish energy/summary if it is subscribed; `model` is the model in use, in words."""
@@ -217,11 +222,3 @@ class EnergyPublishers:
                 {key: getattr(answer, key) for key in ("changed", "not_optimized", "not_measured")},
             )
         self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))
-
-    def _publish_numbers(self, subscribed: set[str], values: Mapping[str, float]) -> None:
-        # Past the wrappers of rclpy, which take as long as the publication: only an active node
-        # publishes here.
-        for name in subscribed & values.keys():
-            handle = self._live[name].handle
-            with handle:
-                handle.publish_raw(serialized_number(values[name]))

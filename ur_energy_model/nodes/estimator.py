@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -60,8 +61,9 @@ def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
 class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
-    A batch of packets covers one publish period, or several short ones. Packets that arrive during
-    a publication wait in the socket, so that none is lost.
+    A batch of packets covers several publish periods, whose publications are spread over the time
+    until the next batch: to wake up and compute for each takes half as much time again. Packets
+    that arrive meanwhile wait in the socket, so that none is lost.
 
     `source` makes the source of samples, for nodes that share one; None to take it from the
     parameters.
@@ -236,7 +238,7 @@ class EstimatorNode(ManagedNode):
         `cycles` marks work; `topics` takes the numbers of a snapshot, and `energy_publishers` hands
         them to `ros`, at the times of `telemetry.source.Decimator`.
         """
-        arm = self._arm or self._identified(batch.info)
+        arrived, arm = time.monotonic(), self._arm or self._identified(batch.info)
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)
         ends = [stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))]
@@ -244,17 +246,25 @@ class EstimatorNode(ManagedNode):
             arm.estimator.update(batch)
             snapshots = arm.estimator.snapshots(ends) if ends else []
         self._health.missed += missed + max(len(ends) - len(snapshots), 0)
-        for end, snapshot in zip(ends[len(ends) - len(snapshots) :], snapshots, strict=True):
-            self._stamp = None if batch.stamp is None else int(batch.stamp[end - 1])
-            self._publish(snapshot)
+        self._health.record_batch(batch)
+        arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
+        last = [end - 1 for end in ends[len(ends) - len(snapshots) :]]
+        stamps = [None] * len(last) if batch.stamp is None else batch.stamp[last].tolist()
+        messages = list(map(self._messages, snapshots, stamps))
+        period = self.parameters.batch_seconds / max(len(last), 1)  # less after a delay
+        for k, (each, stamp) in enumerate(zip(messages, stamps, strict=True)):
+            if k:
+                due = arrived + k * min(period, self._publishing.period)
+                time.sleep(max(due - time.monotonic(), 0.0))
+            if self._reader is None:  # stopped meanwhile
+                return
+            self._publish(each, stamp)
         if snapshots:
             self._plans.follow(snapshots[-1])
-        self._health.record_batch(batch)
         if self._outlets.sinks:
             self._last_batch = batch
             with self._lock:
                 self._outlets.offer(float(batch.time[-1]), self._reading)
-        arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
 
     def _finish_bag(self) -> None:
         """Correct the counters at the end of a bag, and publish them."""
@@ -264,7 +274,7 @@ class EstimatorNode(ManagedNode):
                 arm.estimator.finish()
                 snapshot = arm.estimator.snapshot()
         if snapshot is not None:
-            self._publish(snapshot)
+            self._publish(self._messages(snapshot, self._stamp), self._stamp)
             self._plans.follow(snapshot)
         if self._last_batch is not None:
             with self._lock:
@@ -278,13 +288,17 @@ class EstimatorNode(ManagedNode):
         link = LinkStatus() if self._reader is None else self._reader.link
         return estimator_reading(arm.estimator, "sinks", batch, link, arm.words, self._joints)
 
-    def _publish(self, snapshot: Snapshot) -> None:
-        """Publish the topics of publish_rate."""
+    def _messages(self, snapshot: Snapshot, stamp: int | None) -> dict[str, bytes]:
+        """The topics of publish_rate, with the stamp of the newest sample, if it has one."""
+        positions = self._estimator().calculator.joint_positions
+        return self._energy.messages(snapshot, self._nanoseconds(stamp), positions)
+
+    def _publish(self, messages: dict[str, bytes], stamp: int | None) -> None:
+        self._stamp = stamp
         if self._clock_topic is not None:
             self._clock_topic.publish(Clock(clock=self._now()))
-        self._energy.publish_total(snapshot)
-        self._health.record_publication(self._stamp)
-        self._energy.publish_live(snapshot, self._now, self._estimator().calculator.joint_positions)
+        self._energy.send(messages)
+        self._health.record_publication(stamp)
 
     def _report(self) -> None:
         """Publish summary and diagnostics, save the counters, use changed and learned models."""
@@ -330,11 +344,13 @@ class EstimatorNode(ManagedNode):
         elif answer.changed and not (answer.not_optimized or answer.optimized):
             self.lines.event("plan", WARN, answer.changed)
 
+    def _nanoseconds(self, stamp: int | None) -> int:
+        """A stamp, or time of the node's clock if there is none [ns]."""
+        return self.get_clock().now().nanoseconds if stamp is None else stamp
+
     def _now(self) -> Time:
-        """Stamp of the newest sample, or time of the node's clock if samples have no stamp."""
-        if self._stamp is None:
-            return self.get_clock().now().to_msg()
-        return time_message(self._stamp)
+        """Stamp of the newest sample published, or time of the node's clock."""
+        return time_message(self._nanoseconds(self._stamp))
 
 
 def main() -> None:

@@ -164,9 +164,9 @@ class SerializedJointStates:
             (8 * (n + 1), 8),
         )
 
-    def __call__(self, stamp: Time, values: Array) -> bytes:
-        """The message with these positions, velocities and efforts [3, n]."""
-        self._stamp.pack_into(self._content, 4, stamp.sec, stamp.nanosec)
+    def __call__(self, nanoseconds: int, values: Array) -> bytes:
+        """The message with this stamp, positions, velocities and efforts [3, n]."""
+        self._stamp.pack_into(self._content, 4, *divmod(nanoseconds, 10**9))
         self._values[:] = values
         return bytes(self._content)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ def changes(values: Array, before: float) -> Array:
 
     The same as np.diff with `prepend`, in a fifth of its time for a few values.
     """
-    out = np.empty(len(values), dtype=np.result_type(values, float))
+    out = np.empty(len(values))
     if len(values):
         out[0] = values[0] - before
         np.subtract(values[1:], values[:-1], out=out[1:])
@@ -41,7 +42,9 @@ def run_starts(values: ArrayLike) -> Indices:
     changes = rows[1:] != rows[:-1]
     if rows.ndim > 1:
         changes = changes.any(axis=1)
-    return np.concatenate([[0], np.flatnonzero(changes) + 1])
+    if not changes.any():  # as nearly always in small batches
+        return np.zeros(1, dtype=np.intp)
+    return np.concatenate([[0], changes.nonzero()[0] + 1])
 
 
 def equal_runs(values: ArrayLike) -> Iterator[slice]:
@@ -258,14 +261,15 @@ class Telemetry:
     @property
     def has_bus_power(self) -> bool:
         """Whether voltage and current of the robot bus were recorded."""
-        return "actual_robot_voltage" in self and "actual_robot_current" in self
+        return "actual_robot_voltage" in self.columns and "actual_robot_current" in self.columns
 
-    @property
+    @cached_property
     def bus_power(self) -> Array | None:
         """Measured power of the robot bus [samples], W; None if it was not recorded."""
         if not self.has_bus_power:
             return None
-        return np.asarray(self["actual_robot_voltage"] * self["actual_robot_current"])
+        columns = self.columns
+        return np.asarray(columns["actual_robot_voltage"] * columns["actual_robot_current"])
 
     def distinct(self) -> Telemetry:
         """Without samples that repeat the timestamp of the previous one.

@@ -263,8 +263,8 @@ class Consumer:
 
 # Decimator: selects moments of a stream at a lower rate.
 
-MOST_LATE = 10
-"""Periods whose samples came together and are still taken one by one."""
+MOST_LATE, MOST_LATE_SECONDS = 10, 0.2
+"""Periods whose samples came together and are still taken one by one, and time of short ones."""
 EARLY = 0.25
 """Part of a period by which a moment may be early: batches end on whole samples."""
 
@@ -287,8 +287,8 @@ class Decimator:
         """Parts of samples that came together after a delay, with one period each.
 
         `time` is of samples behind those of the last call of `due` [n >= 1], s. More than MOST_LATE
-        periods would be late: they stay one part. Also returns how many periods have samples but no
-        part.
+        periods and MOST_LATE_SECONDS would be late: they stay one part. Also returns how many
+        periods have samples but no part.
         """
         count, whole = len(time), [slice(0, len(time))]
         if count == 1:
@@ -297,7 +297,7 @@ class Decimator:
         since = float(time[-1]) - (self._next - self.period)
         late = min(covered, since) / self.period
         periods = min(round(late), count) if 0.0 < late < math.inf else 1
-        if periods <= 1 or periods > MOST_LATE:
+        if periods <= 1 or periods > max(MOST_LATE, MOST_LATE_SECONDS / self.period):
             return whole, max(periods - 1, 0)
         edges = [round(k * count / periods) for k in range(periods + 1)]
         return [slice(*edge) for edge in pairwise(edges)], 0

@@ -161,7 +161,8 @@ class RtdeConnection:
 
     def _take_records(self) -> Records | None:
         """Data packages that were fed; after them, what is not RTDE is the fault of later calls."""
-        reader, found = self._reader, list[Records]()
+        reader = self._reader
+        found: list[Records] = []
         try:
             while reader.buffer:
                 records = reader.take_records(self.recipe)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
 PROTOCOL_VERSIONS = (2, 1)
+FEW = 50
+"""Records of which a copy of each field takes longer than it saves."""
 CHECK_PORT = "check that the address is a UR controller's RTDE port"
 """Remedy where a peer sends what is not RTDE."""
 
@@ -97,19 +99,14 @@ class FrameReader:
     def take_records(self, recipe: Recipe) -> Records | None:
         """Records [n >= 1] of the data packages of a recipe that come next, None if none do."""
         size, prefix = recipe.frame_size, recipe.prefix
-        count = len(self.buffer) // size
-        if count > 1:
-            packages = np.frombuffer(self.buffer, np.uint8, count * size).reshape(count, size)
-            same = (packages[:, : len(prefix)] == np.frombuffer(prefix, np.uint8)).all(axis=1)
-            count = count if same.all() else int(np.argmin(same))
-            del packages  # the buffer cannot be resized while an array views it
-        elif not self.buffer.startswith(prefix):
-            return None
+        whole = range(len(self.buffer) // size)
+        begins = self.buffer.startswith
+        count = next((k for k in whole if not begins(prefix, k * size)), len(whole))
         if not count:
             return None
-        records = recipe.unpack_many(bytes(self.buffer[: count * size]))
-        del self.buffer[: count * size]
-        return records
+        taken, self.buffer = self.buffer, self.buffer[count * size :]
+        del taken[count * size :]
+        return recipe.unpack_many(taken)
 
 
 NUMBER: dict[ValueKind, str] = {
@@ -188,8 +185,8 @@ class Recipe:
         return np.frombuffer(b"".join(part.tobytes() for part in parts), self.dtype)
 
     @cached_property
-    def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int, int], ...]]:
-        """Adjacent fields of one number type as one, and (name, block, start, width) of each."""
+    def _blocks(self) -> tuple[np.dtype[Any], tuple[tuple[str, int, int | slice], ...]]:
+        """Adjacent fields of one number type as one, and name, block and place in it of each."""
         formats: list[tuple[str, int]] = []
         places = []
         for name, kind in zip(self.names, self.kinds, strict=True):
@@ -197,22 +194,24 @@ class Recipe:
             if not formats or formats[-1][0] != number:
                 formats.append((number, 0))
             start = formats[-1][1]
-            places.append((name, len(formats) - 1, start, width))
+            place = start if width == 1 else slice(start, start + width)
+            places.append((name, len(formats) - 1, place))
             formats[-1] = (number, start + width)
         blocks = [(str(i), number, (width,)) for i, (number, width) in enumerate(formats)]
         return np.dtype(blocks), tuple(places)
 
     def columns(self, records: Records) -> dict[str, Array]:
-        """Values of records [n] by name: contiguous float64 [n], or [n, width] for vectors."""
+        """Values of records [n] by name: float64 [n], or [n, width] for vectors.
+
+        They are contiguous where there are many, for which later work is faster then.
+        """
         dtype, places = self._blocks
         view = records.view(dtype)
         blocks = [view[name].astype(np.float64) for name in dtype.names or ()]
-        columns = {}
-        for name, block, start, width in places:
-            values = blocks[block]
-            part = values[:, start] if width == 1 else values[:, start : start + width]
-            columns[name] = part if len(view) == 1 else np.ascontiguousarray(part)
-        return columns
+        columns = {name: blocks[block][:, place] for name, block, place in places}
+        if len(view) < FEW:
+            return columns
+        return {name: np.ascontiguousarray(values) for name, values in columns.items()}
 
 
 def in_type_order(names: Iterable[str]) -> tuple[str, ...]:
