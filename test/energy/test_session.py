@@ -36,7 +36,7 @@ def followed(
     steps = bridged_steps(time)
     parts = [slice(k, k + size) for k in range(0, len(time), size)]
     return np.concatenate(
-        [tracker.update(time[p], steps[p], still[p], power[p]).power for p in parts]
+        [tracker.update(time[p], steps[p], still[p], power[p]).used[:, 1] for p in parts]
     )
 
 
@@ -64,7 +64,10 @@ def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_
     tracker = StandbyTracker(25.0, spread=2.5)
     parts = [slice(k, k + size) for k in range(0, len(time), size)]
     errors = np.concatenate(
-        [tracker.update(time[p], steps[p], still[p], power[p], changes[p]).errors for p in parts]
+        [
+            tracker.update(time[p], steps[p], still[p], power[p], changes[p]).used[:, 3:]
+            for p in parts
+        ]
     )
     assert not errors[still.argmax()].any()  # not anchored yet
     np.testing.assert_allclose(errors[-1], [-2.0, -0.5])

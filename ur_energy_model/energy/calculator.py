@@ -480,14 +480,14 @@ class EnergyCalculator:
         # In place, `errors` being a view of the table's columns: what is wrong in the power that
         # holds the arm is in the tracked standby with the opposite sign. Summed before they are
         # integrated, the errors cancel at standstill, and only the difference to motion remains.
-        errors += standby.errors
-        out[:, arm["standby"]] = standby.power
-        demand = motors + standby.power
+        errors += standby.used[:, 3:]
+        out[:, arm["standby"]] = standby.used[:, 1]
+        demand = motors + standby.used[:, 1]
         out[:, arm["total"]] = supply = self._capacitor(steps, demand)
         out[:, arm["regeneration"]] = supply - demand
         # The last error stands for 1 W of standby so far, held over samples of several periods,
         # while its size changes with every sample.
-        out[:, -1] *= standby.std
+        out[:, -1] *= standby.used[:, 2]
         return standby
 
     def _engage_brakes(self, out: Array, modes: Array, braked: Mask, bus: Array | None) -> None:

@@ -1,9 +1,10 @@
 """Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk.
 
-Two SQLite files with write-ahead logs keep them. The state is saved from time to time: a save waits
-for one sync, and a power cut takes back at most the last save. The journal beside it is written
-before every publication, without sync: its log is overwritten in place, which takes 15 us, needs no
-room on a full disk and is safe against a kill, but not against a power cut.
+Two SQLite files keep them. The state is saved from time to time: it has a write-ahead log, a save
+waits for one sync, and a power cut takes back at most the last save. The journal beside it is
+written before every publication: its rollback journal stays, so that both are overwritten in
+place, which takes 15 us, needs no room on a full disk and is safe against a kill, but not against a
+power cut.
 """
 
 from __future__ import annotations
@@ -446,9 +447,12 @@ def _old_counters(path: Path) -> Counters:
 
 LARGEST = 64 << 20
 """Largest value that is read [bytes]."""
-_PUT = (  # changes fewer pages than REPLACE
-    "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_PUT = (
+    "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    "REPLACE INTO state VALUES (?, ?)",
 )
+"""Of the journal: changes fewer pages. Of the state: writes also what has not changed, which shows
+that the disk is full."""
 CHECK_PERIOD = 0.5
 """Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
 
@@ -537,10 +541,10 @@ class StateFile:
             # could take away under the process.
             "locking_mode = EXCLUSIVE",
             "trusted_schema = OFF",
-            "page_size = 8192",  # a journal entry fits into one page
-            "journal_mode = WAL",
+            "page_size = 16384",  # the counters of an arm fit into one page
+            f"journal_mode = {'WAL' if self._synced else 'PERSIST'}",
             f"synchronous = {'FULL' if self._synced else 'OFF'}",
-            "wal_autocheckpoint = 16",
+            "wal_autocheckpoint = 64",
         ):
             execute(f"PRAGMA {pragma}")
         execute("BEGIN IMMEDIATE")
@@ -592,7 +596,7 @@ class StateFile:
                         self.open()
                 assert self._connection is not None
                 changed = [(key, self.values[key]) for key in list(self._unsaved)]
-                self._connection.executemany(_PUT, changed)
+                self._connection.executemany(_PUT[self._synced], changed)
                 for key, value in changed:
                     if self.values[key] is value:  # not put again meanwhile
                         self._unsaved.pop(key, None)

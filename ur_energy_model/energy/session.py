@@ -285,21 +285,6 @@ class Standby(NamedTuple):
     anchor: tuple[int, SettledStandby] | None
     begins: list[int]
 
-    @property
-    def power(self) -> Array:
-        """[samples], W."""
-        return self.used[:, 1]
-
-    @property
-    def std(self) -> Array:
-        """Standard deviation of `power` [samples], W."""
-        return self.used[:, 2]
-
-    @property
-    def errors(self) -> Array:
-        """[samples, k], W."""
-        return self.used[:, 3:]
-
 
 class Stretches:
     """Divides samples into stretches: sessions, and hours of a session (STRETCH)."""

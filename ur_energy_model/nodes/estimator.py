@@ -248,14 +248,15 @@ class EstimatorNode(ManagedNode):
         self._health.missed += missed + max(len(ends) - len(snapshots), 0)
         self._health.record_batch(batch)
         arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
-        last = [end - 1 for end in ends[len(ends) - len(snapshots) :]]
-        stamps = [None] * len(last) if batch.stamp is None else batch.stamp[last].tolist()
-        messages = list(map(self._messages, snapshots, stamps))
-        period = self.parameters.batch_seconds / max(len(last), 1)  # less after a delay
-        for k, (each, stamp) in enumerate(zip(messages, stamps, strict=True)):
+        count, ends = len(snapshots), ends[len(ends) - len(snapshots) :]
+        stamps = None if batch.stamp is None else batch.stamp.tolist()
+        stamped = [None if stamps is None else stamps[end - 1] for end in ends]
+        messages = list(map(self._messages, snapshots, stamped))
+        # Faster after a delay, so that it ends.
+        period = min(self._publishing.period, self.parameters.batch_seconds / max(count, 1))
+        for k, (each, stamp) in enumerate(zip(messages, stamped, strict=True)):
             if k:
-                due = arrived + k * min(period, self._publishing.period)
-                time.sleep(max(due - time.monotonic(), 0.0))
+                time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
             if self._reader is None:  # stopped meanwhile
                 return
             self._publish(each, stamp)
@@ -344,13 +345,12 @@ class EstimatorNode(ManagedNode):
         elif answer.changed and not (answer.not_optimized or answer.optimized):
             self.lines.event("plan", WARN, answer.changed)
 
-    def _nanoseconds(self, stamp: int | None) -> int:
-        """A stamp, or time of the node's clock if there is none [ns]."""
-        return self.get_clock().now().nanoseconds if stamp is None else stamp
-
     def _now(self) -> Time:
         """Stamp of the newest sample published, or time of the node's clock."""
         return time_message(self._nanoseconds(self._stamp))
+
+    def _nanoseconds(self, stamp: int | None) -> int:
+        return self.get_clock().now().nanoseconds if stamp is None else stamp
 
 
 def main() -> None:

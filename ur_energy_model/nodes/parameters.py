@@ -45,8 +45,8 @@ class LiveParameters(NodeParameters):
     )
     tf_prefix: str = option("", "prefix of joint and frame names, as in the UR driver")
     publish_rate: float = option(
-        50.0, "publish rate of the live topics; joint_states above 125 Hz come together, every 8 ms"
-        " at most; energies come up to 40 ms after their samples", unit="Hz", limits=(1.0, 500.0),
+        50.0, "publish rate of the live topics; energies lag up to 40 ms, joint_states 8 ms",
+        unit="Hz", limits=(1.0, 500.0),
     )
     shortest_batch: ClassVar[float] = SHORTEST_BATCH
 
