@@ -447,12 +447,6 @@ def _old_counters(path: Path) -> Counters:
 
 LARGEST = 64 << 20
 """Largest value that is read [bytes]."""
-_PUT = (
-    "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    "REPLACE INTO state VALUES (?, ?)",
-)
-"""Of the journal: changes fewer pages. Of the state: writes also what has not changed, which shows
-that the disk is full."""
 CHECK_PERIOD = 0.5
 """Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
 
@@ -596,7 +590,7 @@ class StateFile:
                         self.open()
                 assert self._connection is not None
                 changed = [(key, self.values[key]) for key in list(self._unsaved)]
-                self._connection.executemany(_PUT[self._synced], changed)
+                self._connection.executemany("REPLACE INTO state VALUES (?, ?)", changed)
                 for key, value in changed:
                     if self.values[key] is value:  # not put again meanwhile
                         self._unsaved.pop(key, None)

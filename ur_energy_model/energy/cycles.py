@@ -155,12 +155,10 @@ class CycleDetector:
             signals = self._signals(batch, "program", NOT_STARTED)
             signals += self._signals(batch, "digital_output")
             # Targets of position and velocity, else what was measured, else no joints.
-            if "target_q" in columns and "target_qd" in columns:
-                q, qd = columns["target_q"], columns["target_qd"]
-            elif "actual_q" in columns and "actual_qd" in columns:
-                q, qd = columns["actual_q"], columns["actual_qd"]
-            else:
-                q, qd = np.zeros((2, len(batch), 0))
+            q, qd = np.zeros((2, len(batch), 0))
+            for kind in ("actual", "target"):
+                if f"{kind}_q" in columns and f"{kind}_qd" in columns:
+                    q, qd = columns[f"{kind}_q"], columns[f"{kind}_qd"]
             ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
             return {index: Mark(back, program) for index, back in ends.items()}
         if self.trigger != "none":

@@ -309,7 +309,7 @@ class HealthRows:
         motors += power[:, columns.arm["driver"]]
         held, steps = table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run]
         bus = None if table.samples.bus_power is None else table.samples.bus_power[run] - motors
-        standby = tracker.update(table.samples.time[run], steps, held, bus).power
+        standby = tracker.update(table.samples.time[run], steps, held, bus).used[:, 1]
         still = np.where(held, steps, 0.0)
         for part in equal_runs(number):
             minute = self._minute(float(number[part.start]))

@@ -102,8 +102,7 @@ class PacketStream:
         again = self.restarted or newest < self._last_time
         self._leads = leads if again else np.maximum(leads, self._leads)
         self._last_time, self._last_arrival, self.loss = newest, arrival, None
-        stamps = (self.clock.stamp_ascending if in_step else self.clock.stamp)(times, arrival)
-        return Telemetry(times, columns, info, tuple(gaps), stamps)
+        return Telemetry(times, columns, info, tuple(gaps), self.clock.stamp(times, arrival))
 
     def check_times(self, times: Array) -> None:
         """Raise ProtocolError if timestamps [packets], s, are not those of a controller."""
@@ -171,22 +170,18 @@ class ClockMap:
 
     def lateness(self, at: float, arrival: int) -> float:
         """How much later than expected a packet arrived [s]; 0 before the first packet."""
-        return (arrival - self._stamp_at(at)) * 1e-9 if self._started else 0.0
+        return (arrival - int(self._map(np.array([at]))[0])) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
 
         `arrival` is the host time at which the batch was read [ns since the epoch].
         """
-        back = times[1:] < times[:-1]
-        if back.any():
-            cut = int(back.nonzero()[0][-1]) + 1
+        back = np.flatnonzero(times[1:] < times[:-1])
+        if len(back):
+            cut = int(back[-1]) + 1
             early = self.stamp(times[:cut], arrival)
             return np.concatenate([early, self.stamp(times[cut:], arrival)])
-        return self.stamp_ascending(times, arrival)
-
-    def stamp_ascending(self, times: Array, arrival: int) -> NDArray[np.int64]:
-        """As `stamp`, of timestamps that never go back."""
         newest = float(times[-1])
         if not self._started or self._has_restarted(float(times[0]), newest, arrival):
             self._started = True
@@ -209,11 +204,6 @@ class ClockMap:
     def _map(self, times: Array) -> NDArray[np.int64]:
         start, stamp = self._anchor
         return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
-
-    def _stamp_at(self, time: float) -> int:
-        """The same for one timestamp."""
-        start, stamp = self._anchor
-        return stamp + round((time - start) * (1.0 + self._slope) * 1e9)
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""
@@ -252,7 +242,7 @@ class ClockMap:
 
     def _steer(self, newest: float) -> None:
         """Move the anchor to now, and set the slope so that the offset's error decays."""
-        stamp = self._stamp_at(newest)
+        stamp = int(self._map(np.array([newest]))[0])
         if self._level is None:
             expected = min(offset for _, offset in (self._lowest, *self._minima))
             pace, limit = START_SLEW
