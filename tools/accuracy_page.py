@@ -95,7 +95,8 @@ currents are mostly friction near standstill: torque and power are accurate, cur
 `python -m test.benchmarks peers` fits each recording, and each [session](simulated_arm.md#the-arm)
 of simulated arms, in turn and evaluates the model on the others of arms of that type. The other
 methods are ordinary least squares: *least squares* predicts each joint's current from its
-acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *base
+acceleration, speed, tanh of the speed, the torque of the nominal links and a constant; *six terms*
+is the [null model](how_it_works.md#what-changes-from-day-to-day) of currents; *base
 parameters* (those of figaroh if it is installed) uses the regressor of the whole arm; *three
 coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has its own regressions of
 current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that

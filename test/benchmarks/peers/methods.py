@@ -18,7 +18,7 @@ import numpy as np
 
 from test.benchmarks.peers.recordings import Part, Recorded
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
-from ur_energy_model.identification.null_models import supply_columns
+from ur_energy_model.identification.null_models import ANCHOR_SECONDS, supply_columns
 from ur_energy_model.identification.power_structures import PowerRows, power_columns
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array
@@ -58,6 +58,35 @@ def twenty_lines(part: Part) -> Array:
     qd, qdd = part.motion.qd, part.motion.qdd
     columns = [qdd, qd, np.tanh(qd / SMOOTHING), part.link_torque, np.ones_like(qd)]
     return np.stack(columns, axis=2)
+
+
+def six_terms(train: Recorded, judged: Sequence[Recorded]) -> list[Array | None]:
+    """The null model of identification: target_moment, 1 and friction, scaled on the first 3 s."""
+
+    def columns(part: Part) -> Array:
+        qd, moment = part.motion.qd, part.motion.moment
+        sign = np.sign(qd) * (np.abs(qd) > SMOOTHING)
+        friction = (qd, sign, sign * np.sqrt(np.abs(qd)), sign * np.abs(moment))
+        return np.stack([moment, np.ones_like(qd), *friction], axis=2)
+
+    if not all(
+        np.isfinite(part.motion.moment).all() for each in (train, *judged) for part in each.parts
+    ):
+        return [None] * len(judged)
+    fitted, out = train.filtered(columns), list[Array | None]()
+    found = [solve(fitted[use, j], train.current[use, j]) for j, use in enumerate(train.moving.T)]
+    for each in judged:
+        time = each.inside(lambda part: part.motion.time)
+        rows, predicted = each.filtered(columns), np.empty_like(each.current)
+        for j, own in enumerate(found):
+            rest, friction = rows[:, j, :2] @ own[:2], rows[:, j, 2:] @ own[2:]
+            seconds = np.cumsum(each.moving[:, j]) * np.median(np.diff(time))
+            first = each.moving[:, j] & (seconds <= ANCHOR_SECONDS)
+            known, shown = friction[first], (each.current[:, j] - rest)[first]
+            scale = known @ shown / (known @ known) if known @ known > 0 else 1.0
+            predicted[:, j] = rest + scale * friction
+        out.append(predicted)
+    return out
 
 
 def ecbot_currents(part: Part) -> Array:
@@ -169,6 +198,7 @@ def current_methods() -> dict[str, CurrentMethod]:
     python = python_with_figaroh()
     return {
         "least squares": per_joint(twenty_lines),
+        "six terms": six_terms,
         "EcBot": per_joint(ecbot_currents),
         **(
             {"base parameters": base_parameters} if python is None else {"figaroh": figaroh(python)}
