@@ -257,7 +257,7 @@ class EstimatorNode(ManagedNode):
         for k, (each, stamp) in enumerate(zip(messages, stamped, strict=True)):
             if k:
                 time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
-            if self._reader is None:  # stopped meanwhile
+            if self._reader is None or not self.context.ok():  # stopped meanwhile
                 return
             self._publish(each, stamp)
         if snapshots:
