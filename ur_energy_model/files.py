@@ -268,21 +268,13 @@ def config_file(*parts: str) -> Path:
 
 @dataclass
 class Budget:
-    """What reading one input may cost; only a hostile one costs more.
+    """What reading one input may cost; only a hostile one costs more."""
 
-    Attributes:
-        source: the input, for the error.
-        error: class of the error.
-        volume: bytes that may still be read or unpacked.
-        memory: bytes that may still be kept.
-        items: records, rows or values that may still come.
-    """
-
-    source: Path
-    error: type[InputError]
-    volume: int
-    memory: int
-    items: int
+    source: Path  # the input, for the error
+    error: type[InputError]  # class of the error
+    volume: int  # bytes that may still be read or unpacked
+    memory: int  # bytes that may still be kept
+    items: int  # records, rows or values that may still come
 
     @property
     def exhausted(self) -> bool:

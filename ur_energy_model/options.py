@@ -34,43 +34,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a table.
+    """One option of a table."""
 
-    Attributes:
-        name: of the field and of the ROS parameter.
-        kind: bool, int, float, str or Path: the type of the value, or of its items. The type
-            Literal[...] of a field has its choices.
-        default: MISSING where the user must state it.
-        help: what it does, without a full stop.
-        many: whether the value is a tuple, and the option of the command line may be repeated.
-        unit: of a number.
-        limits: inclusive range of a number.
-        choices: allowed texts.
-        address: whether the text is the address of a host.
-        changeable: whether the ROS parameter takes effect while the node is configured.
-        only_with: name of another option and the value of it without which this one has no effect.
-        flags: on the command line, () for none; messages that name them name the parameter in a
-            node.
-        metavar: what stands for the value in the help of the command line.
-        bare: value of the option without a value; None where it needs one.
-        launch: whether launch files that take a whole table have it as an argument.
-    """
-
-    name: str
+    name: str  # of the field and of the ROS parameter
+    # bool, int, float, str or Path: the type of the value, or of its items. The type Literal[...]
+    # of a field has its choices
     kind: type
-    default: Any
-    help: str
+    default: Any  # MISSING where the user must state it
+    help: str  # what it does, without a full stop
+    # whether the value is a tuple, and the option of the command line may be repeated
     many: bool = False
-    unit: str = ""
-    limits: tuple[float, float] | None = None
-    choices: tuple[str, ...] = ()
-    address: bool = False
-    changeable: bool = False
+    unit: str = ""  # of a number
+    limits: tuple[float, float] | None = None  # inclusive range of a number
+    choices: tuple[str, ...] = ()  # allowed texts
+    address: bool = False  # whether the text is the address of a host
+    changeable: bool = False  # whether the ROS parameter takes effect while the node is configured
+    # name of another option and the value of it without which this one has no effect
     only_with: tuple[str, str] | None = None
+    # on the command line, () for none; messages that name them name the parameter in a node
     flags: tuple[str, ...] = ()
-    metavar: str | None = None
-    bare: str | None = None
-    launch: bool = False
+    metavar: str | None = None  # what stands for the value in the help of the command line
+    bare: str | None = None  # value of the option without a value; None where it needs one
+    launch: bool = False  # whether launch files that take a whole table have it as an argument
 
     @property
     def parameter(self) -> Value:

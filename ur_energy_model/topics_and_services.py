@@ -14,23 +14,14 @@ JOINT = "<joint>"
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic.
+    """One topic."""
 
-    Attributes:
-        name: relative to the namespace; absolute if it begins with /, private if with ~/.
-        type: package/Type.
-        rate: of publication in words, such as the parameter publish_rate.
-        description: content of the messages, with units.
-        subscribed: True if the node subscribes to it.
-        latched: True if late subscribers get the last message.
-    """
-
-    name: str
-    type: str
-    rate: str
-    description: str
-    subscribed: bool = False
-    latched: bool = False
+    name: str  # relative to the namespace; absolute if it begins with /, private if with ~/
+    type: str  # package/Type
+    rate: str  # of publication in words, such as the parameter publish_rate
+    description: str  # content of the messages, with units
+    subscribed: bool = False  # True if the node subscribes to it
+    latched: bool = False  # True if late subscribers get the last message
 
     @property
     def absolute_name(self) -> str:

@@ -68,17 +68,12 @@ class Origin:
 
 
 class Node(NamedTuple):
-    """A value of a YAML text.
+    """A value of a YAML text."""
 
-    Attributes:
-        line: its line; None without a file.
-        value: text, items of a list, or keys and values of a mapping in the order of the file.
-        plain: whether a text is not quoted, so that it may be a number.
-    """
-
-    line: int | None
+    line: int | None  # its line; None without a file
+    # text, items of a list, or keys and values of a mapping in the order of the file
     value: str | list[Node] | tuple[tuple[Node, Node], ...]
-    plain: bool = False
+    plain: bool = False  # whether a text is not quoted, so that it may be a number
 
     @classmethod
     def of(cls, value: Any) -> Node:
@@ -166,19 +161,12 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class YamlTree:
-    """One node of a YAML file.
+    """One node of a YAML file."""
 
-    Attributes:
-        origin: the file.
-        node: its content.
-        key: dotted key of the node, "" for the root.
-        key_line: line of its key.
-    """
-
-    origin: Origin
-    node: Node
-    key: str = ""
-    key_line: int | None = None
+    origin: Origin  # the file
+    node: Node  # its content
+    key: str = ""  # dotted key of the node, "" for the root
+    key_line: int | None = None  # line of its key
 
     @classmethod
     def read(
@@ -398,17 +386,13 @@ SMALLEST = 1e-9
 
 @dataclass(frozen=True)
 class Quantity:
-    """Reader of a physical quantity, with the range of its possible values.
+    """Reader of a physical quantity, with the range of its possible values."""
 
-    Attributes:
-        unit: SI, as written in messages and model files.
-        low, high: the range.
-        positive: whether zero is impossible, and what divides like it: less than SMALLEST.
-    """
-
-    unit: str
+    unit: str  # SI, as written in messages and model files
+    # low, high: the range
     low: float
     high: float
+    # whether zero is impossible, and what divides like it: less than SMALLEST
     positive: bool = False
 
     def __call__(self, tree: YamlTree) -> float:

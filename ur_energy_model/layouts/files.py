@@ -40,18 +40,14 @@ class Curve(NamedTuple):
 class ArmTopics:
     """Topics, frames and plots of one arm.
 
-    Attributes:
-        joint_names: of the robot, without prefix.
-        namespace: of the nodes; empty for none.
-        tf_prefix: of joints and frames, as the parameter of the nodes, with any characters: the
-            topic energy and the frames keep them.
-
     Raises:
         InputError: ROS does not allow such a namespace.
     """
 
-    joint_names: tuple[str, ...]
-    namespace: str = ""
+    joint_names: tuple[str, ...]  # of the robot, without prefix
+    namespace: str = ""  # of the nodes; empty for none
+    # of joints and frames, as the parameter of the nodes, with any characters: the topic energy and
+    # the frames keep them
     tf_prefix: str = ""
 
     def __post_init__(self) -> None:

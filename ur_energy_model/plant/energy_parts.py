@@ -83,34 +83,25 @@ NOTHING = TimeRanges.of(())
 
 @dataclass(frozen=True)
 class PartTable:
-    """Consecutive parts, one entry each.
+    """Consecutive parts, one entry each."""
 
-    Attributes:
-        begin, end: host time of the first and last sample, ns, in one second.
-        marks: `Mark` with which the part begins, None where it begins with none.
-        covered: whether another source covers the part.
-        bus_measured: whether bus power was measured at all of its samples.
-        accounted, unaccounted, peak: time, s; largest total power, W.
-        net: integrals of the powers [parts, channels], J.
-        held: time by state before the standby power was known [parts, states], s.
-        temperature: sums over the samples that have joint temperatures [parts, n], degC, and their
-            number in a last column.
-        scaling: sum over the samples that have a speed scaling, and their number [parts, 2].
-    """
-
+    # begin, end: host time of the first and last sample, ns, in one second
     begin: Times
     end: Times
-    marks: NDArray[np.object_]
-    covered: Mask
+    marks: NDArray[np.object_]  # `Mark` with which the part begins, None where it begins with none
+    covered: Mask  # whether another source covers the part
     samples: Indices
-    bus_measured: Mask
+    bus_measured: Mask  # whether bus power was measured at all of its samples
+    # accounted, unaccounted, peak: time, s; largest total power, W
     accounted: Array
     unaccounted: Array
     peak: Array
-    net: Array
-    held: Array
+    net: Array  # integrals of the powers [parts, channels], J
+    held: Array  # time by state before the standby power was known [parts, states], s
+    # sums over the samples that have joint temperatures [parts, n], degC, and their number in a
+    # last column
     temperature: Array
-    scaling: Array
+    scaling: Array  # sum over the samples that have a speed scaling, and their number [parts, 2]
 
     def __len__(self) -> int:
         return len(self.begin)

@@ -64,16 +64,12 @@ class StopJ:
 
 @dataclass(frozen=True)
 class SetPayload:
-    """Configure the payload in the controller.
+    """Configure the payload in the controller."""
 
-    Attributes:
-        mass: kg.
-        cog: centre of mass in the flange frame [3], m.
-        inertia: about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2.
-    """
-
-    mass: float
+    mass: float  # kg
+    # centre of mass in the flange frame [3], m
     cog: Array = field(default_factory=lambda: np.zeros(3))
+    # about the centre of mass (xx, yy, zz, xy, xz, yz) [6], kg m^2
     inertia: Array = field(default_factory=lambda: np.zeros(6))
 
     @property

@@ -98,15 +98,10 @@ class ScriptError(UrEnergyError):
 
 
 class Program(Protocol):
-    """A program that a client has uploaded.
+    """A program that a client has uploaded."""
 
-    Attributes:
-        name: given by the client.
-        needs_arm: whether it can start only while the arm is able to move.
-    """
-
-    name: str
-    needs_arm: bool
+    name: str  # given by the client
+    needs_arm: bool  # whether it can start only while the arm is able to move
 
     def step(self) -> bool:
         """Run one controller cycle; returns False when the program has ended.

@@ -146,19 +146,15 @@ class Extremes:
 
 @dataclass
 class Repeats:
-    """Runs in which one noisy channel does not change: frozen, or clipped at a limit.
+    """Runs in which one noisy channel does not change: frozen, or clipped at a limit."""
 
-    Attributes:
-        longest, value: longest run of identical values, in samples, and their value.
-        low, high: extreme values.
-        at_limit: samples in runs of three or more at an extreme value.
-    """
-
+    # longest, value: longest run of identical values, in samples, and their value
     longest: int = 0
     value: float = np.nan
+    # low, high: extreme values
     low: float = np.inf
     high: float = -np.inf
-    at_limit: int = 0
+    at_limit: int = 0  # samples in runs of three or more at an extreme value
 
     def update(self, values: Array) -> None:
         """Include values [samples]; NaN is ignored."""

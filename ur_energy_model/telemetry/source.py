@@ -18,31 +18,22 @@ from ur_energy_model.typing import Array, Self
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """State of a source's connection; the defaults are those of a recorded source.
+    """State of a source's connection; the defaults are those of a recorded source."""
 
-    Attributes:
-        connected: samples can arrive.
-        reconnects: connections after the first one.
-        duplicates: packets left out because the controller sent the same tick again.
-        last_error: why the connection was last lost or refused, None if it never was.
-        problem: why no samples arrive now, None while they do. Complete at any time: also while
-            the source is being entered and waits for its controller.
-        lost: samples lost so far since the source was entered, those of the present outage
-            included (estimated from the rate where the controller restarted or does not answer).
-        lost_seconds: time without samples so far, the present outage included [s].
-        outage: length of the present outage [s], 0 while samples arrive.
-        identity: what distinguishes the controller from another one at its address, None for a
-            recorded source.
-    """
-
-    connected: bool = True
-    reconnects: int = 0
-    duplicates: int = 0
+    connected: bool = True  # samples can arrive
+    reconnects: int = 0  # connections after the first one
+    duplicates: int = 0  # packets left out because the controller sent the same tick again
+    # why the connection was last lost or refused, None if it never was
     last_error: str | None = None
+    # why no samples arrive now, None while they do. Complete at any time: also while the source is
+    # being entered and waits for its controller
     problem: str | None = None
+    # samples lost so far since the source was entered, those of the present outage included
+    # (estimated from the rate where the controller restarted or does not answer)
     lost: int = 0
-    lost_seconds: float = 0.0
-    outage: float = 0.0
+    lost_seconds: float = 0.0  # time without samples so far, the present outage included [s]
+    outage: float = 0.0  # length of the present outage [s], 0 while samples arrive
+    # what distinguishes the controller from another one at its address, None for a recorded source
     identity: str | None = None
 
 

@@ -30,24 +30,17 @@ _WRITTEN = "it is being written"
 
 @dataclass(frozen=True)
 class StorageUse:
-    """Bags of a folder under a budget.
+    """Bags of a folder under a budget."""
 
-    Attributes:
-        bytes: of all storage files.
-        files: number of them.
-        oldest_days: age of the oldest file that may be deleted [days], None without one.
-        marked: files that are kept because of their marks.
-        removed_files, removed_bytes: deleted so far.
-        problem: why the budget cannot be kept, None while it is.
-    """
-
-    bytes: int = 0
-    files: int = 0
+    bytes: int = 0  # of all storage files
+    files: int = 0  # number of them
+    # age of the oldest file that may be deleted [days], None without one
     oldest_days: float | None = None
-    marked: int = 0
+    marked: int = 0  # files that are kept because of their marks
+    # removed_files, removed_bytes: deleted so far
     removed_files: int = 0
     removed_bytes: int = 0
-    problem: str | None = None
+    problem: str | None = None  # why the budget cannot be kept, None while it is
 
 
 class StorageBudget:

@@ -49,80 +49,56 @@ _MODES = (("robot_mode", ROBOT_MODES), ("safety_mode", SAFETY_MODES))
 
 @dataclass(frozen=True)
 class RecorderOptions:
-    """How to record bags.
+    """How to record bags."""
 
-    Attributes:
-        fields: RTDE names to write; None for all the source has.
-        name: template of bag names, see `bag_name`.
-        namespace, tf_prefix: of topics and joints in bags, see RecordingInfo.
-        split: when to start a new file of a bag.
-        pretrigger: time before `start` with which a bag begins [s].
-        duration: length after which a bag ends by itself, by the controller's clock [s].
-        retention: budget for all bags in the folder; None keeps all.
-        resume: continue when a full disk has room again; otherwise a disk that is full for ten
-            seconds ends the bag.
-        messages: called in the writing thread about twice a second while a bag is open, for
-            messages of other topics since its last call; it must not wait.
-    """
-
-    fields: tuple[str, ...] | None = None
-    name: str = DEFAULT_NAME
+    fields: tuple[str, ...] | None = None  # RTDE names to write; None for all the source has
+    name: str = DEFAULT_NAME  # template of bag names, see `bag_name`
+    # namespace, tf_prefix: of topics and joints in bags, see RecordingInfo
     namespace: str = ""
     tf_prefix: str = ""
-    split: FileSplit = field(default_factory=FileSplit)
-    pretrigger: float = 0.0
+    split: FileSplit = field(default_factory=FileSplit)  # when to start a new file of a bag
+    pretrigger: float = 0.0  # time before `start` with which a bag begins [s]
+    # length after which a bag ends by itself, by the controller's clock [s]
     duration: float | None = None
-    retention: Retention | None = None
+    retention: Retention | None = None  # budget for all bags in the folder; None keeps all
+    # continue when a full disk has room again; otherwise a disk that is full for ten seconds ends
+    # the bag
     resume: bool = False
+    # called in the writing thread about twice a second while a bag is open, for messages of other
+    # topics since its last call; it must not wait
     messages: Callable[[], Iterable[Messages]] = tuple
 
 
 @dataclass(frozen=True)
 class RecorderStatus:
-    """State of a recorder at one moment.
+    """State of a recorder at one moment."""
 
-    Attributes:
-        state: "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped"
-            (by itself: the duration is over, the source ended, or the disk is nearly full).
-        bag: being recorded, or recorded last.
-        samples: written, or accepted for the next chunk; once the bag is finished, what can be
-            read back from it.
-        lost: samples missing in the bag: in gaps, in an outage that lasts, and `unreadable` ones.
-        lost_seconds: time without samples, a present outage included [s].
-        unreadable: samples that were written but cannot be read back (file deleted, replaced or
-            cut, bag renamed, disk full).
-        removed: samples of this bag that were deleted to keep within the budget; not lost ones.
-        duplicates: packets left out because the controller sent the same tick again.
-        gaps: in this bag.
-        bytes: size of the bag so far.
-        seconds: since recording began.
-        waiting: samples in the queue between reading and writing.
-        spilled: samples that waited in a temporary file because the queue was full.
-        overflow: samples dropped because that file was full too; `lost` counts them as well.
-        connected: False while a live source has lost its robot.
-        last_error: the last error, None if there was none.
-        stopped_because: what ended the recording too early, None if nothing did.
-        storage: what all bags of the folder take, None without a budget.
-    """
-
+    # "idle", "recording", "failing" (the disk fails; samples wait in memory), "stopped" (by itself:
+    # the duration is over, the source ended, or the disk is nearly full)
     state: str = "idle"
-    bag: Path | None = None
+    bag: Path | None = None  # being recorded, or recorded last
+    # written, or accepted for the next chunk; once the bag is finished, what can be read back from
+    # it
     samples: int = 0
+    # samples missing in the bag: in gaps, in an outage that lasts, and `unreadable` ones
     lost: int = 0
-    lost_seconds: float = 0.0
+    lost_seconds: float = 0.0  # time without samples, a present outage included [s]
+    # samples that were written but cannot be read back (file deleted, replaced or cut, bag renamed,
+    # disk full)
     unreadable: int = 0
+    # samples of this bag that were deleted to keep within the budget; not lost ones
     removed: int = 0
-    duplicates: int = 0
-    gaps: tuple[Gap, ...] = ()
-    bytes: int = 0
-    seconds: float = 0.0
-    waiting: int = 0
-    spilled: int = 0
-    overflow: int = 0
-    connected: bool = True
-    last_error: str | None = None
-    stopped_because: str | None = None
-    storage: StorageUse | None = None
+    duplicates: int = 0  # packets left out because the controller sent the same tick again
+    gaps: tuple[Gap, ...] = ()  # in this bag
+    bytes: int = 0  # size of the bag so far
+    seconds: float = 0.0  # since recording began
+    waiting: int = 0  # samples in the queue between reading and writing
+    spilled: int = 0  # samples that waited in a temporary file because the queue was full
+    overflow: int = 0  # samples dropped because that file was full too; `lost` counts them as well
+    connected: bool = True  # False while a live source has lost its robot
+    last_error: str | None = None  # the last error, None if there was none
+    stopped_because: str | None = None  # what ended the recording too early, None if nothing did
+    storage: StorageUse | None = None  # what all bags of the folder take, None without a budget
 
 
 class WritingThread:

@@ -121,16 +121,12 @@ Records: TypeAlias = NDArray[np.void]
 
 @dataclass(frozen=True)
 class Recipe:
-    """The layout of data packages.
+    """The layout of data packages."""
 
-    Attributes:
-        names, kinds: RTDE names and types, in order.
-        recipe_id: 1..255, or None in protocol version 1.
-    """
-
+    # names, kinds: RTDE names and types, in order
     names: tuple[str, ...]
     kinds: tuple[ValueKind, ...]
-    recipe_id: int | None = None
+    recipe_id: int | None = None  # 1..255, or None in protocol version 1
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
