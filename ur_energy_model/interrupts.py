@@ -128,20 +128,28 @@ def _interrupt_soon() -> None:
 
 # Child processes that ignore Ctrl-C and use one thread each.
 
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Environment of a process that has one core."""
 
 
 def start_ignoring_interrupts(process: BaseProcess) -> None:
-    """Start a process with SIGINT blocked; its parent handles Ctrl-C.
+    """Start a process that ignores Ctrl-C, which its parent handles."""
+    with deaf_children():
+        process.start()
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Threads and processes that start in the block have SIGINT blocked; a Ctrl-C waits.
 
     Otherwise a child that is interrupted during its imports, or during its start by the parent,
-    prints a traceback.
+    prints a traceback, and a start that is interrupted half-way leaves processes behind.
     """
     with postponed():
         resource_tracker.ensure_running()  # starting it later would unblock SIGINT
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            process.start()
+            yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -149,8 +157,8 @@ def start_ignoring_interrupts(process: BaseProcess) -> None:
 @contextmanager
 def single_threaded_children() -> Iterator[None]:
     """Limit child processes to one BLAS thread each, as there is one process per core."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
     try:
         yield
     finally:

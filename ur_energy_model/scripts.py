@@ -48,12 +48,7 @@ def simulated_robot_node() -> int:
 
 
 def _run(module: str, interrupted: int = 0) -> int:
-    """Import a module, run its `main`, and return the exit code.
-
-    Args:
-        module: its full name.
-        interrupted: exit code after a Ctrl-C before the module installs its own handler.
-    """
+    """Exit code of a module's `main`; `interrupted` by Ctrl-C before that installs its handler."""
     exit_quietly(interrupted)
     try:
         code = importlib.import_module(module).main()

@@ -23,6 +23,7 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.plant.fleet import (
     FLEET_KEY,
@@ -34,7 +35,6 @@ from ur_energy_model.plant.fleet import (
     fleet_arm,
     identify_arms,
     read_fleet,
-    save_in,
 )
 from ur_energy_model.simulation.parameters import draw_parameters
 from ur_energy_model.typing import Array
@@ -223,7 +223,7 @@ def test_models_of_a_folder_are_a_fleet(
     found: FleetIdentification, tmp_path: Path, bags: list[Path]
 ) -> None:
     for each in found.arms:
-        save_in(tmp_path, each.name, each.model)
+        save_model(each.model, tmp_path / f"{each.name}.yaml")
     (tmp_path / "damaged.yaml").write_text("kind: nothing")
     known, problems = read_fleet(tmp_path)
     assert [each.name for each in known] == ["a0", "a1", "new", "other"]

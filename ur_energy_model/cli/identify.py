@@ -48,7 +48,6 @@ from ur_energy_model.plant.fleet import (
     identify_arms,
     make_folder,
     read_fleet,
-    save_in,
 )
 from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.report.report import drive_table
@@ -278,7 +277,9 @@ def _identify_per_arm(options: argparse.Namespace) -> None:
             each=each,
             progress=report,
         )
-    files = {arm.name: save_in(options.output, arm.name, arm.model) for arm in result.arms}
+    files = {arm.name: options.output / f"{arm.name}.yaml" for arm in result.arms}
+    for arm in result.arms:
+        save_model(arm.model, files[arm.name])
     warn(f"{arm.name}: {warning}" for arm in result.arms for warning in arm.warnings)
     if options.json:
         print_json(_fleet_json(result, files))

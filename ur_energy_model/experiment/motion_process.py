@@ -154,11 +154,7 @@ class MotionProcess:
         theirs.close()
 
     def __enter__(self) -> MotionProcess:
-        """Wait for the connection.
-
-        Raises:
-            ControllerError: connection refused, or no answer in time.
-        """
+        """Wait for the connection. ControllerError: refused, or no answer in time."""
         deadline = time.monotonic() + CONNECT_SECONDS
         while self.update().state == "connecting" and time.monotonic() < deadline:
             time.sleep(0.02)

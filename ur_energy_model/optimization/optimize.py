@@ -60,7 +60,6 @@ def optimize_cycle(
     bag: str | Path,
     options: OptimizationOptions | None = None,
     *,
-    robot: RobotDescription | None = None,
     progress: Progress | None = None,
 ) -> OptimizedCycle:
     """The cycle of a recording with the least energy for its work.
@@ -73,14 +72,13 @@ def optimize_cycle(
         model: of the arm that was recorded.
         bag: recording of the running program.
         options: the defaults if None.
-        robot: the arm; the model's if None.
         progress: called with fraction and text.
 
     Raises:
         UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
     """
     options = OptimizationOptions() if options is None else options
-    robot = model.description() if robot is None else robot
+    robot = model.description()
     report = progress or (lambda fraction, text: None)
     report(0.0, "reading the recording")
     if options.session:

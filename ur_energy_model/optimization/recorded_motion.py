@@ -103,8 +103,6 @@ def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
     """The first `LONGEST` seconds of a bag, and whether there is more."""
     parts: list[Telemetry] = []
     for batch in checked_clock(iterate_bag(path, FIELDS), path):
-        if not len(batch):
-            continue
         if not parts:
             check_robot(path, batch.info, robot)
         names = ("target_q", "target_qd") if "target_q" in batch else ("actual_q",)
@@ -113,8 +111,6 @@ def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
         if not inside.all():
             return concatenate([*parts, batch.select(inside)]).distinct(), True
         parts.append(batch)
-    if not parts:
-        raise RecordingError(path, "holds no samples", "record again")
     return concatenate(parts).distinct(), False
 
 

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError
-from ur_energy_model.interrupts import postponed
+from ur_energy_model.interrupts import ONE_THREAD, deaf_children, postponed
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
 from ur_energy_model.typing import Progress
 
@@ -187,8 +186,6 @@ CONNECT = 10.0
 """Longest time to reach a scheduler [s]."""
 _SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment of worker processes: each has one core."""
 _SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,  # a bag that waits is not blamed for a death
     "distributed.scheduler.allowed-failures": 1,
@@ -217,13 +214,10 @@ def local_workers(count: int) -> Iterator[DaskBags]:
         opened.enter_context(_quiet())
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
         opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
-        with postponed():  # an interrupt half-way would leave processes behind
+        with postponed():  # until the cluster has somebody who closes it
             # Ctrl-C, which a terminal sends to all processes, is for the main process, which ends
             # the others: the scheduler's threads and the workers that they start do not see it.
-            # But the thread that starts the tracker of multiprocessing sees it afterwards.
-            resource_tracker.ensure_running()
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:
+            with deaf_children():
                 cluster = LocalCluster(
                     n_workers=0,
                     threads_per_worker=1,
@@ -235,10 +229,8 @@ def local_workers(count: int) -> Iterator[DaskBags]:
                     silence_logs=logging.CRITICAL,
                     local_directory=folder,
                     memory_limit=0,
-                    env=_ONE_THREAD,
+                    env=ONE_THREAD,
                 )
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             opened.callback(_close, cluster)
             opened.push(kill)
             cluster.scale(count)

@@ -24,7 +24,7 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import arm_name
@@ -431,8 +431,6 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
 
 # A folder with one model file per arm, named <arm>.yaml.
 
-_SUFFIX = ".yaml"
-
 
 def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
     """The arms of a folder in order of their names, and what cannot be read, a line each.
@@ -447,16 +445,9 @@ def read_fleet(folder: Path) -> tuple[list[FleetArm], list[str]]:
     def read(path: Path) -> FleetArm:
         return fleet_arm(path.stem, load_model(path))
 
-    results = list(in_this_process(read, sorted(folder.glob(f"*{_SUFFIX}"))))
+    results = list(in_this_process(read, sorted(folder.glob("*.yaml"))))
     arms = [result.value for result in results if result.value is not None]
     return arms, [result.reason for result in results if result.reason is not None]
-
-
-def save_in(folder: Path, name: str, model: EnergyModel) -> Path:
-    """Write the model of an arm; returns the path. InputError: it cannot be written."""
-    path = folder / f"{name}{_SUFFIX}"
-    save_model(model, path)
-    return path
 
 
 def make_folder(folder: Path) -> None:

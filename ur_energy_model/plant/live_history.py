@@ -200,7 +200,7 @@ class LiveHistory:
     """Writes the history of one arm in a thread of its own, every `period` [s].
 
     `robot` is the type of the arm where the telemetry does not give it; `model` the `model_key` of
-    the file at `path`; `arm` its name, None takes the serial number (or type) in the telemetry.
+    the file at `path`.
 
     Raises:
         StoreError: no such address.
@@ -213,11 +213,10 @@ class LiveHistory:
         model: str,
         *,
         path: Path | None = None,
-        arm: str | None = None,
         period: float = PERIOD,
     ) -> None:
         self._store = HistoryStore(address)
-        self._robot, self._model, self._arm, self._period = robot, model, arm, period
+        self._robot, self._model, self._period = robot, model, period
         self._path = path
         self._source = f"{LIVE}{uuid.uuid4().hex[:12]}"
         self._changed = threading.Condition()
@@ -247,7 +246,7 @@ class LiveHistory:
         """
         info, channels = table.samples.info, calculator.channels
         robot = info.robot or self._robot
-        arm = arm_name(replace(info, robot=robot)) if self._arm is None else self._arm
+        arm = arm_name(replace(info, robot=robot))
         keys = SourceKeys(self._source, robot, self._model)
         samples = table.samples
         if not has_host_time(samples):

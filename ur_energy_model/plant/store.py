@@ -381,9 +381,8 @@ class HistoryStore:
     ) -> None:
         """One transaction of a source.
 
-        Raises:
-            CommitFailedError: a process has committed the same source since the log was read, or,
-                to `seconds`, another one of the same arm.
+        CommitFailedError: a process has committed the same source since the log was read, or, to
+        `seconds`, another one of the same arm.
         """
         kept, now = {action.path for action in added}, int(time.time() * 1e3)
         removed = [

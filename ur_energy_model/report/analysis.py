@@ -190,41 +190,37 @@ def analyse(
     label: str | None = None,
     motion: Motion = "unknown",
     payload: Payload | None = None,
-    seconds: float = DRAWN_SECONDS,
 ) -> Analysis:
     """Compare a recording with a model whose friction is anchored on the first seconds of motion.
 
-    Mounting and payload are estimated from the bag, unless the actual `payload` is given; `seconds`
-    from the start are analysed. `label` and `motion` are those of `Analysis`.
+    Mounting and payload are estimated from the bag, unless the actual `payload` is given. `label`
+    and `motion` are those of `Analysis`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
     """
     batches, covered = [], 0.0
     for batch in checked_clock(iterate_bag(Path(bag), MEASURED_FIELDS), Path(bag)):
-        if len(batch):
-            batches.append(batch)
-            covered += batch.duration
-        if covered > seconds:
+        batches.append(batch)
+        covered += batch.duration
+        if covered > DRAWN_SECONDS:
             break
-    if not batches:
-        raise RecordingError(bag, "contains no samples", "record again")
     telemetry = concatenate(batches).distinct()
-    late = np.flatnonzero(telemetry.time - telemetry.time[0] > seconds)
+    late = np.flatnonzero(telemetry.time - telemetry.time[0] > DRAWN_SECONDS)
     telemetry = telemetry.cut(slice(0, int(late[0]))) if late.size else telemetry
     start = float(telemetry.time[0])
 
     def joined(rows: list[Any]) -> Any:
         """Time since the start, gaps, and the other columns of all rows, as far as shown."""
         time, *columns = map(np.concatenate, zip(*rows, strict=True))
-        shown = time - start <= seconds
+        shown = time - start <= DRAWN_SECONDS
         time = time[shown] - start
         return time, gap_indices(time), *(column[shown] for column in columns)
 
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
         compared = compare(model, recording, setups, FrictionAnchor(model))
-        parts = [part for part in compared if part.motion.time[0] < start + seconds]
+        parts = [part for part in compared if part.motion.time[0] < start + DRAWN_SECONDS]
         if not parts:
             raise RecordingError(
                 bag,

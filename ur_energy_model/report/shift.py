@@ -102,8 +102,6 @@ def read_shift(
         batches = Rereading(partial(_checked, bag))
         estimator.calculator.settle(batches)
         for batch in batches:
-            if not len(batch):
-                continue
             batch = batch.distinct()
             first = float(batch.time[0]) if first is None else first
             estimator.update(batch)

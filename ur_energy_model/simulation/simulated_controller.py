@@ -225,11 +225,7 @@ class SimulatedController:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Stop serving.
-
-        Raises:
-            BaseException: failure of the background thread.
-        """
+        """Stop serving; raises what ended the background thread."""
         self.stop()
         self._thread.join()
         if self._failure is not None and error is None:

@@ -172,7 +172,8 @@ class ClockCheck:
     def finish(self) -> None:
         """End: raises RecordingError for times that go back, stand still, or are impossible."""
         self._check_order(_SHARE)
-        if self._impossible > max(1.0, IMPOSSIBLE_SHARE * self._samples):
+        most = min(max(1.0, IMPOSSIBLE_SHARE * self._samples), max(self._samples - 1, 0))
+        if self._impossible > most:
             raise self._refusal(
                 f"{self._impossible} of {self._samples} samples have times that are impossible"
             )
@@ -192,12 +193,10 @@ class ClockCheck:
 
 
 def checked_clock(batches: Iterable[Telemetry], source: str | Path) -> Iterator[Telemetry]:
-    """Batches of a recording without samples of impossible times.
+    """Batches of a recording without samples of impossible times; at least one sample is left.
 
     These, and jumps of the clock that are not among the recorded gaps, become gaps.
-
-    Raises:
-        RecordingError: see `ClockCheck`.
+    RecordingError: see `ClockCheck`.
     """
     check, last, dropped = ClockCheck(source), np.nan, 0
     for batch in batches:

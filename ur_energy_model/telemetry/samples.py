@@ -219,11 +219,7 @@ class Telemetry:
         return name in self.columns
 
     def __getitem__(self, name: str) -> Array:
-        """Values of a field, [n] or [n, width].
-
-        Raises:
-            MissingFieldError: the recording does not have it.
-        """
+        """Values of a field, [n] or [n, width]. MissingFieldError: it is not recorded."""
         self.require(name)
         return self.columns[name]
 
@@ -287,18 +283,12 @@ class Telemetry:
             return self
         count = int(np.count_nonzero(keep))
         number: Indices = np.append(np.cumsum(keep) - keep, count)
-        return Telemetry(
-            time=self.time[keep],
-            columns={name: values[keep] for name, values in self.columns.items()},
-            info=self.info,
-            gaps=tuple(
-                replace(gap, index=int(number[gap.index]))
-                for gap in self.gaps
-                if number[gap.index] < count or gap.index == len(keep)
-            ),
-            stamp=None if self.stamp is None else self.stamp[keep],
-            repeated=self.repeated,
+        gaps = tuple(
+            replace(gap, index=int(number[gap.index]))
+            for gap in self.gaps
+            if number[gap.index] < count or gap.index == len(keep)
         )
+        return self._rows(keep, gaps, self.repeated)
 
     def cut(self, part: slice) -> Telemetry:
         """A contiguous part (step 1), gaps renumbered; arrays are views."""
@@ -309,13 +299,12 @@ class Telemetry:
         gaps = tuple(
             replace(gap, index=gap.index - start) for gap in self.gaps if start < gap.index < inner
         )
-        return Telemetry(
-            time=self.time[start:stop],
-            columns={name: values[start:stop] for name, values in self.columns.items()},
-            info=self.info,
-            gaps=gaps,
-            stamp=None if self.stamp is None else self.stamp[start:stop],
-        )
+        return self._rows(slice(start, stop), gaps, 0)
+
+    def _rows(self, rows: Mask | slice, gaps: tuple[Gap, ...], repeated: int) -> Telemetry:
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        stamp = None if self.stamp is None else self.stamp[rows]
+        return Telemetry(self.time[rows], columns, self.info, gaps, stamp, repeated)
 
 
 def repetition(samples: int) -> tuple[str, ...]:
@@ -339,13 +328,10 @@ def join_columns(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     return {name: np.concatenate([part.pop(name) for part in parts]) for name in names}
 
 
-def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Telemetry:
-    """Join batches of one recording, in order, with the fields that all of them have.
+def concatenate(parts: Sequence[Telemetry]) -> Telemetry:
+    """Join batches of one recording, at least one, in order, with the fields that all of them have.
 
-    Args:
-        parts: at least one.
-        cause: of the gaps to put between the parts; None for batches of one stream, whose gaps
-            are found from the clock (at the rate of the first part's info).
+    Gaps between them are found from the clock, at the rate of the first one's info.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -357,14 +343,10 @@ def concatenate(parts: Sequence[Telemetry], *, cause: str | None = None) -> Tele
         for part, offset in zip(parts, offsets, strict=False)
         for gap in part.gaps
     ]
-    rate, known = first.info.rate, {gap.index for gap in gaps}
-    jumps = {gap.index: gap for gap in find_gaps(time, None if rate is None else 1.0 / rate)}
-    for index in {int(offset) for offset in offsets[1:-1]} - known:
-        if cause is None and index in jumps:
-            gaps.append(jumps[index])
-        elif cause is not None and 0 < index < len(time):
-            edges = float(time[index - 1]), float(time[index])
-            gaps.append(replace(jumps.get(index, Gap(index, *edges, 0)), cause=cause))
+    rate = first.info.rate
+    between = {int(offset) for offset in offsets[1:-1]} - {gap.index for gap in gaps}
+    found = find_gaps(time, None if rate is None else 1.0 / rate)
+    gaps += [gap for gap in found if gap.index in between]
     stamps = [part.stamp for part in parts if part.stamp is not None]
     return Telemetry(
         time=time,

@@ -95,9 +95,7 @@ def iterate_bag(
 
 def read_info(path: Path | str) -> RecordingInfo:
     """Provenance of a bag, as far as it is known: robot, rate, setup. Errors as of `read_bag`."""
-    for batch in iterate_bag(path, (), 1):
-        return batch.info
-    raise RecordingError(path, "holds no samples", "record again")
+    return next(iterate_bag(path, (), 1)).info
 
 
 def read_events(path: Path | str) -> list[Event]:

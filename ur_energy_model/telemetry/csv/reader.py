@@ -220,10 +220,7 @@ class _CsvFile:
         self._read_clock()
 
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
-        """Samples of these fields, which include the time, in order, a few thousand at once.
-
-        RecordingError, at the end of the file: too many malformed rows.
-        """
+        """Samples of these fields, with the time, in order, a few thousand at once."""
         parts = self._parts(fields)
         if self._unordered:
             columns = join_columns(list(parts))
@@ -420,10 +417,7 @@ class _CsvFile:
             self._first = int(lines[0]), column, problem
 
     def _blocks(self, fields: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Array]]:
-        """Some thousand rows at once: numbers and texts of lines, and the columns of these fields.
-
-        The columns [rows, k] are NaN where a cell is no number.
-        """
+        """Some thousand rows: numbers and texts of lines, columns [rows, k], NaN for no number."""
         rows: list[tuple[int, str]] = []
         size, chosen = 0, self._chosen(fields)
         for number, line in chain(self._rows(), [(0, "")]):  # which ends the last block

@@ -239,12 +239,7 @@ class RtdeSource:
     # Connections: all send the same fields at the same rate, and belong to the same arm.
 
     def _connect(self) -> None:
-        """Connect, check the robot's identity, agree on fields and rate, start the data.
-
-        Raises:
-            ControllerError: one of these failed, or fields or rate differ from the first time.
-            WrongRobotError: another robot than expected, or than on the first connection.
-        """
+        """Connect, check the robot's identity, agree on fields and rate, start the data."""
         first, change = self._agreed, None
         connection = RtdeConnection(self._host, self._link.port)
         try:
@@ -303,11 +298,7 @@ class RtdeSource:
         )
 
     def _read_first_packets(self) -> None:
-        """Read packets for rate and payload; they are the first that `read` returns.
-
-        Raises:
-            ControllerError: no packet comes.
-        """
+        """Read packets for rate and payload; they are the first that `read` returns."""
         found: list[Records] = []
         rate = self._info.rate or 1.0
         needed = min(max(round(RATE_SECONDS * rate), 2), RATE_SAMPLES)
