@@ -144,15 +144,10 @@ class EnergyPublishers:
     def messages(
         self, snapshot: Snapshot, nanoseconds: int, joint_positions: Callable[[Array], Array]
     ) -> dict[str, bytes]:
-        """Serialized messages of the topics at publish_rate (markers at MARKER_RATE).
+        """Serialized messages of the subscribed topics at publish_rate (markers at MARKER_RATE).
 
-        Args:
-            snapshot: state of the estimator.
-            nanoseconds: time of its newest sample [ns since the epoch].
-            joint_positions: joint origins [n, 3], m, of joint angles [n], rad.
-
-        Returns:
-            By topic, of those that are subscribed.
+        The newest sample of the snapshot is of `nanoseconds` since the epoch; `joint_positions`
+        gives joint origins [n, 3], m, of joint angles [n], rad.
         """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
