@@ -13,6 +13,7 @@ from test.identification.conftest import made_up_recording
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.errors import IdentificationError, RecordingError
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
+from ur_energy_model.identification.quality import assess
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -26,7 +27,7 @@ UR5E, EXACT = load_robot("ur5e"), np.full(6, 0.1)
 def with_columns(telemetry: Telemetry, *names: str, **changed: np.ndarray) -> Telemetry:
     """A recording with these columns alone, some of them changed."""
     columns = {**telemetry.columns, **changed}
-    return replace(telemetry, columns={name: columns[name] for name in (*BARE, *names)})
+    return replace(telemetry, columns={n: columns[n] for n in (*BARE, *names, *changed)})
 
 
 def identified(
@@ -92,19 +93,28 @@ ODD = {
         "do not show a torque constant",
     ),
     "currents of the wrong sign": (lambda i: -i, "current falls as torque rises"),
-    "standing still": (None, "no joint moves"),
 }
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_recordings_are_refused_in_one_line(odd: str, tmp_path: Path) -> None:
     made, (spoil, reason) = ExactArm().record(20.0), ODD[odd]
-    if spoil is None:
-        zero = np.zeros_like(made["actual_qd"])
-        made = with_columns(made, actual_q=zero, actual_qd=zero)
-    else:
-        made = with_columns(made, actual_current=spoil(made["actual_current"]))
+    made = with_columns(made, actual_current=spoil(made["actual_current"]))
     with pytest.raises((IdentificationError, RecordingError), match=reason) as refused:
         identified(tmp_path, made)
     assert "record" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("still", [("actual_q", "actual_qd"), ("target_qdd",)])
+def test_inspect_and_identify_say_the_same_of_a_pose_and_of_freedrive(
+    still: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = ExactArm().record(20.0)
+    zeros = {name: np.zeros_like(made[name]) for name in still}
+    made = with_columns(made, "target_qd", **{"target_qdd": made["target_qdd"], **zeros})
+    with pytest.raises(IdentificationError, match=r"no joint moves .* record") as refused:
+        identified(tmp_path, made)
+    quality = assess(made, robot=UR5E)
+    assert str(refused.value) in quality.warnings
+    assert {use.grade for use in quality.uses} == {"no"}

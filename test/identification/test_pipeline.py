@@ -56,6 +56,8 @@ def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None
     assert joint.std["torque_constant"] > 0.03 * joint.torque_constant
     assert "moved for less than" in joint.friction_reason
     assert joint.source["reflected_inertia"] == "prior"
+    for key in ("torque", "current", "current_all"):
+        assert [row["r2"] is None for row in result.model.fit[0][key]] == [j == 4 for j in range(6)]
 
 
 def test_finds_what_the_bus_keeps_of_braking_energy(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
     """METRICS of a model with these joints: torque, current while moving and always, power."""
-    from ur_energy_model.identification.evaluation import POWERS
+    from ur_energy_model.identification.evaluation import POWERS, r2_words
 
     bag = entry["bag"]
     for key, title in (
@@ -245,7 +245,8 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
                     {"joint": joint.name, **row}
                     for joint, row in zip(joints, entry[key], strict=True)
                 ),
-                {"joint": "joint", "mean": "mean", "max": "max", "rms": "rms", "R2": "r2"}
+                {name: name for name in ("joint", "mean", "max", "rms")}
+                | {"R2": r2_words}
                 | ({"rms of null model": "null_rms"} if "null_rms" in entry[key][0] else {}),
             )
     session = entry.get("session")

@@ -32,7 +32,7 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import real_path, write_text
-from ur_energy_model.identification.evaluation import Metrics, evaluate
+from ur_energy_model.identification.evaluation import Metrics, evaluate, r2_words
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.interrupts import postponed
 from ur_energy_model.model.energy_model import EnergyModel
@@ -212,9 +212,11 @@ def print_tables(
         ("Current error, trajectory B [A] (Table VII)", metrics.current),
     ):
         if entries is not None:
-            keys = ("mean", "max", "rms", "r2")
+            keys = ("mean", "max", "rms")
             pairs = zip(energy.names, entries, strict=True)
-            table = [[name, *(entry[key] for key in keys)] for name, entry in pairs]
+            table = [
+                [name, *(entry[key] for key in keys), r2_words(entry)] for name, entry in pairs
+            ]
             print_table(title, ["joint", "mean", "max", "RMS", "R2"], table)
     if metrics.power is not None:
         power = metrics.power

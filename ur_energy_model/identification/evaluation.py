@@ -64,7 +64,8 @@ class Metrics:
 
     bag: str  # path as given
     samples: int  # number of samples read
-    # {"mean", "max", "rms", "r2"} per joint [N m]; None where columns are missing
+    # {"mean", "max", "rms", "r2"} per joint [N m], see `ErrorStatistics.entries`; None where
+    # columns are missing
     torque: list[Statistics] | None
     # The same in A, over samples at which the joint moves, with "null_rms", the RMS error of the
     # null model, if there is one (at standstill friction, and with it the current, takes any value
@@ -180,7 +181,8 @@ def measure(
     )
     energy = from_motion if from_motion.samples else power
     measured = (moving, everything) if everything.count.any() else ()
-    current, current_all = [each.entries() for each in measured] or (None, None)
+    idle = np.array([joint.activity == "idle" for joint in recording.quality.joints])
+    current, current_all = [each.entries(idle) for each in measured] or (None, None)
     null = CurrentNull.of_model(model) if current else None
     if current and null is not None:
         rms = null.rms(recording, anchor=anchor)
@@ -193,7 +195,7 @@ def measure(
     return Metrics(
         bag=str(recording.path),
         samples=recording.samples,
-        torque=torque.entries() if torque.count.any() else None,
+        torque=torque.entries(idle) if torque.count.any() else None,
         current=current,
         current_all=current_all,
         power=power.entry() | power_null if power.samples else None,
@@ -367,15 +369,24 @@ class ErrorStatistics:
         span = np.where(self.count > 0, self._high - self._low, 0.0)
         return np.asarray(100 * self.rms / _positive(span))
 
-    def entries(self) -> list[Statistics]:
-        """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors."""
+    def entries(self, idle: Mask) -> list[Statistics]:
+        """{"mean", "max", "rms", "r2"} per channel; mean and max of the absolute errors.
+
+        Joints that hardly moved [n] have no R2: there is no variation to explain.
+        """
         mean = self._absolute / _positive(self.count)
-        return _by_channel(mean=mean, max=self.largest, rms=self.rms, r2=self.r2)
+        r2 = np.where(idle, np.nan, self.r2)
+        return _by_channel(mean=mean, max=self.largest, rms=self.rms, r2=r2)
 
     def intervals(self) -> list[Statistics]:
         """{"std", "coverage"} per channel: RMS of the stated deviations, share within 95 %."""
         count = _positive(self.count)
         return _by_channel(std=np.sqrt(self._variance / count), coverage=self._within / count)
+
+
+def r2_words(entry: Mapping[str, Any]) -> float | str:
+    """R2 of an entry of METRICS for tables."""
+    return "hardly moved" if entry["r2"] is None else float(entry["r2"])
 
 
 def _by_channel(**values: Array) -> list[Statistics]:

@@ -191,6 +191,11 @@ def resampled_runs(
 # Samples of a recording that identification can use.
 
 RUNNING = 7  # robot_mode of a robot with its brakes released
+SHORTEST_MOTION = 1.0  # A joint that moves for less time has hardly moved [s]
+NO_MOTION = (
+    f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no freedrive; record "
+    "the robot while a program moves it"
+)
 
 
 def freedrive_samples(telemetry: Telemetry) -> Mask:

@@ -12,6 +12,8 @@ from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.dynamics import RecordingDynamics
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
+    NO_MOTION,
+    SHORTEST_MOTION,
     FilteredMotion,
     ParallelFilter,
     merged_ranges,
@@ -63,7 +65,6 @@ from ur_energy_model.typing import Array
 ENOUGH_MOTION = 60.0
 """Motion of a joint from which its own currents decide about its friction, whatever the law of the
 generic model [s]. With six recordings of a UR10e, that law had up to 16 % more error."""
-SHORTEST_MOTION = 1.0  # A joint that moves for less time keeps the robot file's constants [s]
 FRICTION_ERROR = 0.015
 """Model error of a joint's friction, relative: form of the law, and a delay of a millisecond or two
 between currents and speeds (from simulated arms with such delays)."""
@@ -178,10 +179,7 @@ class CurrentRegression:
                 robot file, or currents contradict the torque.
         """
         if self.data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
-            raise IdentificationError(
-                f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no "
-                "freedrive; record the robot while a program moves it"
-            )
+            raise IdentificationError(NO_MOTION)
         return tuple(
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
             for j, moved in enumerate(self.data.moving_time)

@@ -16,8 +16,12 @@ from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, InputError
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_dynamics
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
-from ur_energy_model.identification.filtered_motion import FilteredMotion, ParallelFilter
-from ur_energy_model.identification.friction_fit import SHORTEST_MOTION
+from ur_energy_model.identification.filtered_motion import (
+    NO_MOTION,
+    SHORTEST_MOTION,
+    FilteredMotion,
+    ParallelFilter,
+)
 from ur_energy_model.identification.least_squares import BlockedGram
 from ur_energy_model.identification.payload_columns import (
     LoadedMotion,
@@ -299,10 +303,7 @@ def estimate_payload(
                 moving += loaded.period * gram[:, one, one]
         joints = [int(j) for j in np.flatnonzero(moving >= SHORTEST_MOTION)]
         if not joints:
-            raise IdentificationError(
-                f"payload identification needs {SHORTEST_MOTION:g} s of motion, and no joint moves "
-                "that long; record a motion of all joints (ur_energy excite)"
-            )
+            raise IdentificationError(NO_MOTION)
         change = columns.friction_change(temperature / count)
         error_std = columns.error_std(np.ones(columns.dof) if free_drives else change, elapsed)
         total = grams.blocks.sum(axis=0)

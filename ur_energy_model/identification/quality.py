@@ -14,7 +14,13 @@ import numpy as np
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
-from ur_energy_model.identification.filtered_motion import RUNNING, freedrive_samples
+from ur_energy_model.identification.filtered_motion import (
+    NO_MOTION,
+    RUNNING,
+    SHORTEST_MOTION,
+    freedrive_samples,
+    usable_samples,
+)
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import REDUCED, SAFETY_STOPS
 from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
@@ -36,7 +42,6 @@ Grade = Literal["good", "limited", "no"]
 Activity = Literal["idle", "little", "enough", "unknown"]
 
 _IDLE_TRAVEL = 0.01
-_IDLE_SECONDS = 0.3
 _ENOUGH_SPEED = 0.3
 _ENOUGH_TRAVEL = 0.2
 ENOUGH_SECONDS = 5.0  # recordings shorter than this get a warning [s]
@@ -161,16 +166,19 @@ class JointQuality:
     speed: float  # largest speed [rad/s], NaN without
     torque: float  # range of target_moment [N m], NaN without
     current: float  # largest current [A], NaN without
-    moving: float  # time above 0.01 rad/s [s]
+    moving: float  # time above 0.01 rad/s, brakes released and no freedrive [s]
     reversals: int  # changes of direction
     temperature: tuple[float, float]  # lowest and highest temperature [degC], NaN without
 
     @property
     def activity(self) -> Activity:
-        """Idle, little motion, or enough to identify friction; unknown without positions."""
+        """Idle (it hardly moved), little motion, or enough to identify friction.
+
+        Unknown without positions.
+        """
         if math.isnan(self.travel):
             return "unknown"
-        if self.travel < _IDLE_TRAVEL or self.moving < _IDLE_SECONDS:
+        if self.travel < _IDLE_TRAVEL or self.moving < SHORTEST_MOTION:
             return "idle"
         enough = (
             self.travel > _ENOUGH_TRAVEL
@@ -366,7 +374,7 @@ class RecordingQualityCheck:
             speed = np.full_like(part["actual_current"], np.nan)
         if speed is not None:
             self._activity = self._activity or JointActivity(speed.shape[1])
-            self._activity.update(part, np.nan_to_num(speed))
+            self._activity.update(part, np.nan_to_num(speed) * usable_samples(part)[:, None])
         for name, (needed, inside, _) in _STATES.items():
             if all(each in part for each in needed):
                 self._count[name] += int(np.count_nonzero(inside(part)))
@@ -412,7 +420,7 @@ class RecordingQualityCheck:
             uses=tuple(Use(each, *self._use(each, joints, refusal, condition)) for each in _NEEDS),
             condition_number=condition,
             refusal=refusal,
-            warnings=tuple(self._warnings(seconds, shares, frozen, clipped)),
+            warnings=tuple(self._warnings(seconds, joints, shares, frozen, clipped)),
             visited=self._visited,
         )
 
@@ -491,6 +499,8 @@ class RecordingQualityCheck:
             return "limited", "positions and speeds not recorded: energy of the whole arm only"
         if purpose == "bus_power" and activities <= {"idle"}:
             return "limited", "standstill: standby power only"
+        if activities == {"idle"}:
+            return "no", NO_MOTION
         if purpose == "base_parameters" and (condition or 1.0) > ILL_CONDITIONED:
             text = "the motion does not determine all combinations; record one made by ur_energy"
             return "limited", f"{text} excite"
@@ -498,17 +508,16 @@ class RecordingQualityCheck:
         exact = {"target_q", "target_qd", "target_qdd"} <= set(self._extremes)
         little_suffices = purpose == "setup_and_inertia" and exact
         idle = [joint.name for joint in joints if joint.activity == "idle"]
-        if len(idle) == len(joints) and joints:
-            return "no", "no joint moves"
         enough = {"enough", "little"} if little_suffices else {"enough"}
         poor = [joint.name for joint in joints if joint.activity not in {*enough, "idle"}]
-        parts = [f"{', '.join(idle)} {'does' if len(idle) == 1 else 'do'} not move"] if idle else []
+        parts = [f"{', '.join(idle)} hardly moved"] if idle else []
         parts += [f"little motion of {', '.join(poor)}"] if poor else []
         return ("limited", "; ".join(parts)) if parts else ("good", "every joint moves enough")
 
     def _warnings(
         self,
         seconds: float,
+        joints: tuple[JointQuality, ...],
         shares: dict[str, float],
         frozen: tuple[str, ...],
         clipped: tuple[str, ...],
@@ -537,6 +546,7 @@ class RecordingQualityCheck:
             (frozen, f"{', '.join(frozen)} do not change for 0.2 s or more; check the recorder"),
             (clipped, f"{', '.join(clipped)} stay at their limit; slower motions avoid that"),
             *((shares[name], f"{100 * shares[name]:.1f} % {_STATES[name][2]}") for name in _STATES),
+            ({joint.activity for joint in joints} == {"idle"}, NO_MOTION),
             (len(self._payloads) > 1, f"the payload changes within the recording ({masses} kg)"),
             (
                 _LEAST_SECONDS <= seconds < ENOUGH_SECONDS,

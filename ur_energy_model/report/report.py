@@ -15,7 +15,7 @@ from ur_energy_model.energy.recording_energy import EnergySummary, common_serial
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
-from ur_energy_model.identification.evaluation import POWERS, evaluate
+from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
@@ -236,7 +236,7 @@ def error_table(
         f"{what} error, {label} (Table {number})",
         ("joint", f"mean [{unit}]", f"largest [{unit}]", f"RMS [{unit}]", "R²"),
         [
-            (name, row["mean"], row["max"], row["rms"], row["r2"])
+            (name, row["mean"], row["max"], row["rms"], r2_words(row))
             for name, row in zip(names, entries, strict=True)
         ],
         note,

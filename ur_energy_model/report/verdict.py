@@ -154,13 +154,16 @@ def _correlation(
     worst = int(np.nanargmin(values)) % values.shape[1]
     least, middle = float(np.nanmin(values)), float(np.nanmedian(values))
     grade = grade_of(least, limits, high=True)
+    idle = [name for name, seen in zip(names, np.isfinite(values).T, strict=True) if not seen.any()]
+    every = "every joint that moved" if idle else "every joint"
     text = f"It explains {_percent(middle)} of the variation of the {what}"
     if least < 0:
         text += f"; for {names[worst]} the mean would be a better model"
     elif _percent(least) == _percent(middle):
-        text += " on every joint"
+        text += f" on {every}"
     else:
-        text += f", at least {_percent(least)} on every joint ({names[worst]} is the weakest)"
+        text += f", at least {_percent(least)} on {every} ({names[worst]} is the weakest)"
+    text += f"; {', '.join(idle)} hardly moved" if idle else ""
     yield Statement(grade, text + ("." if grade == "good" else f"; {remedy}."))
 
 
