@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from test.identification.exact_arm import ExactArm
+from test.identification.exact_arm import ExactArm, write_bag
 from test.learning.conftest import batches, constants, fed
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.errors import InputError
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.learning.history import Attempt
-from ur_energy_model.learning.learner import Learner
+from ur_energy_model.learning.information import ArmInformation
+from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
 
 Learned = tuple[Learner, tuple[Attempt, ...]]
@@ -48,6 +52,40 @@ def test_a_minute_of_work_brings_joint_energies_near_the_truth(
     assert error < 0.02
     assert error < 0.3 * before
     assert abs(learner.model.bus.standby - arm.standby) < 0.5
+
+
+def test_all_work_gives_the_model_that_identify_gives(
+    arm: ExactArm, learned: Learned, work: Telemetry, tmp_path: Path
+) -> None:
+    learner = Learner(arm.robot, learned[0].model, state=learned[0].state())
+    learner.finish()
+    same = identify([write_bag(tmp_path / "bag", work)], arm.robot).model
+    later = arm.record(30.0, seed=53)
+    energies = [joint_energies(model, arm, later) for model in (learner.model, same)]
+    np.testing.assert_allclose(*energies, rtol=0.005)
+    np.testing.assert_allclose(constants(learner.model), constants(same), rtol=0.01)
+
+
+@pytest.mark.parametrize("mass", [0.0, 1.5])
+def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
+    arm: ExactArm, mass: float
+) -> None:
+    """Of two sessions the second has a load that the controller computes without."""
+    carrying = replace(arm, setup=Setup(payload=Payload(mass, np.array([0.0, 0.03, 0.08]))))
+    information = ArmInformation(arm.robot, first_model(arm.robot))
+    for number, own in enumerate((arm, carrying)):
+        work = own.record(45.0, seed=60 + number)
+        unaware = arm.record(45.0, seed=60 + number).columns["target_moment"]
+        work = replace(work, columns={**work.columns, "target_moment": unaware})
+        if number:
+            information.start_session()
+        for batch in batches(work, 500):
+            information.add(batch)
+    model = information.fit()
+    assert model is not None
+    found = [check.mass for check in information.doubts.values()]
+    assert found == ([] if not mass else [pytest.approx(mass, abs=0.25)])
+    np.testing.assert_allclose(constants(model)[:6:2], arm.torque_constant[:3], rtol=0.03)
 
 
 def test_batches_and_restarts_do_not_matter(

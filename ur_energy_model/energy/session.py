@@ -564,8 +564,8 @@ _WARMTH = "joint_temperatures"
 class SessionModel:
     """A model with what is known of the session.
 
-    Friction is what the motion of the session shows, with what learning follows as prior. Standby
-    power is tracked at standstill.
+    Friction is what the motion of the session shows, with what learning follows as prior until it
+    has followed a joint in this session, too, and owns it. Standby power is tracked at standstill.
 
     Args:
         model: of the arm, in its session or in any; one that is anchored stays as it is.
@@ -577,6 +577,7 @@ class SessionModel:
         self, model: EnergyModel, limits: PlausibleRanges, dynamics: Callable[[], ArmDynamics]
     ) -> None:
         self._model, self._session = model, model.session
+        self._friction: SessionFriction | None = None
         self._limits, self._dynamics = limits, dynamics
         self._time: float | None = None
         self._begin()
@@ -621,7 +622,7 @@ class SessionModel:
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
-        session = self._model.session
+        session, self._friction = self._model.session, friction
         self._session = session if friction is None else friction.applied_to(session)
 
     def tracked(self) -> EnergyModel:
@@ -631,9 +632,13 @@ class SessionModel:
     def anchored(self, standby: StandbyTracker) -> EnergyModel:
         """The model for predictions, with the standby power that is tracked."""
         self._use_waiting()
-        session = self._session
+        session, friction = self._session, self._friction
         if self._anchor is not None:
-            session = self._anchor.session(session, self._time)
+            # What learning has followed in this session is the motion that the anchor has, too.
+            follows = friction is not None and friction.moving_seconds > 0
+            prior = self._model.session if follows else session
+            session = self._anchor.session(prior, self._time)
+            session = friction.applied_to(session) if friction and follows else session
         session = replace(session, standby=standby.power, standby_std=standby.std)
         if standby.anchored:
             session = replace(session, still_seconds=standby.still_seconds)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -81,22 +81,6 @@ _SCALING_ROUNDS = 8
 _BLOCK = 1.0  # duration of a block of time [s]
 
 
-@dataclass
-class CurrentData:
-    """Sums over any number of sessions of an arm with n joints."""
-
-    temperature: Array  # lowest and highest temperatures [n, 2], degC; NaN where not recorded
-    moving_time: Array  # motion of each joint [n], s
-    memory: float  # samples over which the narrow filter correlates white noise
-    # Gram matrices of [columns, current] per joint and block of time, and numbers of samples
-    # per joint
-    sessions: list[tuple[BlockedGram, BlockedGram]] = field(default_factory=list)
-
-    def start_session(self) -> None:
-        """Start another session, with its own friction level."""
-        self.sessions.append((BlockedGram(), BlockedGram()))
-
-
 class _Scored(NamedTuple):
     """A law of one joint, its blocks in each session, prior and held-out errors [folds]."""
 
@@ -134,11 +118,17 @@ class CurrentRegression:
         self._nominal = inertia.value if inertia is not None and nominal is None else nominal
         self._columns = CurrentColumns(self.candidates, inertia is not None, known)
         n = robot.dof
-        self.data = CurrentData(np.full((n, 2), np.nan), np.zeros(n), _FILTER_MEMORY)
+        # Lowest and highest temperatures [n, 2], degC; NaN where not recorded
+        self._temperature = np.full((n, 2), np.nan)
+        self._moving_time = np.zeros(n)  # motion of each joint [s]
+        self._memory = _FILTER_MEMORY  # samples over which the narrow filter correlates white noise
+        # Of each session: Gram matrices of [columns, current] per joint and block of time, and
+        # numbers of samples per joint
+        self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
 
     def start_session(self) -> None:
         """Start another session, with its own friction level."""
-        self.data.start_session()
+        self._sessions.append((BlockedGram(), BlockedGram()))
 
     def accumulate(self, motion: FilteredMotion, load: Array, narrow: ParallelFilter) -> None:
         """Add a motion to the current session.
@@ -146,7 +136,7 @@ class CurrentRegression:
         `load`: its torque without friction, joint side [samples, n], N m. `narrow`: filter for
         columns and currents.
         """
-        inside, data = narrow.inside(motion), self.data
+        inside = narrow.inside(motion)
         time = motion.time[inside]
         if len(time) < 2:
             return
@@ -160,12 +150,10 @@ class CurrentRegression:
         )
         moving, period = narrow.moving(motion, MOVING_SPEED)[inside], float(time[1] - time[0])
         rows = narrow(motion, self._columns.columns(point, motion))[inside] * moving[:, :, None]
-        data.memory = max(1.0, min(data.memory, _WHITE_TIME / (narrow.cutoff * period)))
-        data.temperature = merged_ranges(data.temperature, motion.temperature_range)
-        data.moving_time = data.moving_time + moving.sum(axis=0) * period
-        if not data.sessions:
-            self.start_session()
-        grams, counts = data.sessions[-1]
+        self._memory = max(1.0, min(self._memory, _WHITE_TIME / (narrow.cutoff * period)))
+        self._temperature = merged_ranges(self._temperature, motion.temperature_range)
+        self._moving_time = self._moving_time + moving.sum(axis=0) * period
+        grams, counts = self._sessions[-1]
         for block in time_blocks(time, _BLOCK):
             duration = len(time[block]) * period
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
@@ -178,11 +166,11 @@ class CurrentRegression:
             IdentificationError: no joint moves, a joint that hardly moves has no constants in the
                 robot file, or currents contradict the torque.
         """
-        if self.data.moving_time.max(initial=0.0) < SHORTEST_MOTION:
+        if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(NO_MOTION)
         return tuple(
             self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
-            for j, moved in enumerate(self.data.moving_time)
+            for j, moved in enumerate(self._moving_time)
         )
 
     def from_priors(self) -> tuple[JointEstimate, ...]:
@@ -224,7 +212,7 @@ class CurrentRegression:
         """One joint, by the law chosen for it."""
         moved = {  # sessions in which it did, by their number
             number: (grams.blocks[:, j], counts.blocks[:, j])
-            for number, (grams, counts) in enumerate(self.data.sessions)
+            for number, (grams, counts) in enumerate(self._sessions)
             if len(counts) and counts.blocks[:, j].any()
         }
         grams, counts = zip(*moved.values(), strict=True)
@@ -239,7 +227,7 @@ class CurrentRegression:
         if len(self.candidates) == 1:
             comparison, reason = {}, "chosen by --friction"
         found, known = best[chosen], False
-        enough = self.data.moving_time[j] >= ENOUGH_MOTION
+        enough = self._moving_time[j] >= ENOUGH_MOTION
         if self._known is not None and not (enough and is_generic(self._known)):
             before = self._score(None, j, grams, counts)
             if not clearly_better(found.errors, before.errors):
@@ -252,7 +240,7 @@ class CurrentRegression:
         scales, blocks = session_scales(found.sessions, counts, prior, which, applied=applied)
         solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
-        memory = self.data.memory
+        memory = self._memory
         # Residuals correlated for longer than filtered white noise would be are systematic.
         share = 1.0 - memory * solution.effective_samples / solution.samples
         systematic = float(solution.residual * np.sqrt(max(share, 0.0)))
@@ -378,7 +366,7 @@ class CurrentRegression:
         constant = float(1.0 / coefficients[0])
         deviation = float(std[0] * constant**2)
         parameters, parameter_std = friction_from_coefficients(coefficients, covariance)
-        seen = self.data.temperature[j]
+        seen = self._temperature[j]
         low, high = seen.tolist()
         before = self._known.joints[j].friction.temperature_range if known and self._known else None
         if before is not None and np.isfinite(seen).all():
@@ -501,16 +489,6 @@ class PreslidingFit:
             self._squares += (np.square(error) * still[:, None]).sum(axis=0)
         self._episodes += (np.diff(still.astype(int), axis=0, prepend=0) > 0).sum(axis=0)
         self._still += still.sum(axis=0) * float(time[1] - time[0])
-
-    def saved(self) -> dict[str, Array]:
-        """The errors accumulated so far, see `restore`."""
-        return {"squares": self._squares, "still": self._still, "episodes": self._episodes}
-
-    def restore(self, saved: Mapping[str, Array]) -> None:
-        """Continue with saved errors of the same model."""
-        self._squares, self._still, self._episodes = (
-            np.array(saved[name], dtype=float) for name in ("squares", "still", "episodes")
-        )
 
     def travels(self) -> Array:
         """The chosen travels [n], rad; the typical one where a joint hardly stood still.

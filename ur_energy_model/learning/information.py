@@ -205,22 +205,21 @@ class ArmInformation:
         """Controller time at which a session began [s]."""
         return next(each.begin for each in self._sessions if each.name == name)
 
-    def start_session(self) -> None:
-        """Start another session, with its own standby power, friction level and payload."""
+    def start_session(self, *, forget: bool = False) -> None:
+        """Start another session, with its own standby power, friction level and payload.
+
+        `forget`: earlier ones no longer count.
+        """
         self._number += 1
         power = PowerFit(self.robot, self._known_power)
         before = [each for each in self._sessions if each.samples][1 - MOST_SESSIONS :]
+        before = [] if forget else before
         self._sessions = [*before, _Session(f"session {self._number}", power)]
         for each in self._sessions:
             each.motions.limit = float(np.clip(_TOTAL / len(self._sessions), *_SHARES))
         for each in before:
             each.motions.choose(each.motions.limit)
         self._estimated_from = 0
-
-    def forget(self) -> None:
-        """Drop what was learned before a change of the arm, and start another session."""
-        self._sessions = []
-        self.start_session()
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue."""
@@ -264,12 +263,37 @@ class ArmInformation:
     def fit(self) -> EnergyModel | None:
         """The model that all data give, as `identify` fits it; None if no joint has moved yet.
 
+        Sessions with a doubted payload are left out where the one found does not fit them either.
         IdentificationError: currents that contradict the torques; ModelFileError: values that no
         arm can have.
         """
         used = [session for session in self._sessions if session.motions.parts]
         if not used:
             return None
+        self.doubts = {}
+        try:
+            arm, found = self._fit_of(used)
+        except IdentificationError:
+            rest = [session for session in used if session.name not in self.doubts]
+            if len(rest) in (0, len(used)):
+                raise
+            arm, found = self._fit_of(rest)
+        names = {session.name for session in used}
+        self._checks = {name: each for name, each in self._checks.items() if name in names}
+        if (estimate := arm.body.estimate) is not None:
+            self._estimate = self._of_this_session(estimate)
+            setup, source = self._estimate.setup, self._estimate.setup_source
+            found = replace(found, setup=setup, setup_source=source)
+        errors = self._capacitor.errors
+        found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
+        found = with_presliding(found, arm.fitted, arm.dynamics())
+        # As it will be read from a file, so that a restart changes nothing.
+        model = model_from_document(document(found), "learned model")
+        self._use(model, fitted=True)
+        return model
+
+    def _fit_of(self, used: list[_Session]) -> tuple[ArmFit, EnergyModel]:
+        """The drives of these sessions; `doubts` are known even if it fails."""
         options = IdentificationOptions(payload=IDENTIFIED)
         arm = ArmFit(self.robot, [each.data() for each in used], (), options, known=self.prior)
 
@@ -285,21 +309,10 @@ class ArmInformation:
                 found += entry
             return found
 
-        found = arm.checked_fit(check)[0].model
-        names = {session.name for session in used}
-        self._checks = {name: each for name, each in self._checks.items() if name in names}
-        self.doubts = arm.contradicted
-        if (estimate := arm.body.estimate) is not None:
-            self._estimate = self._of_this_session(estimate)
-            setup, source = self._estimate.setup, self._estimate.setup_source
-            found = replace(found, setup=setup, setup_source=source)
-        errors = self._capacitor.errors
-        found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
-        found = with_presliding(found, arm.fitted, arm.dynamics())
-        # As it will be read from a file, so that a restart changes nothing.
-        model = model_from_document(document(found), "learned model")
-        self._use(model, fitted=True)
-        return replace(model, provenance={**model.provenance, **arm.null_models})
+        try:
+            return arm, arm.checked_fit(check)[0].model
+        finally:
+            self.doubts |= arm.contradicted
 
     def _decide_setup(self) -> None:
         """Estimate mounting and payload of the session as its samples grow, until decided."""

@@ -55,7 +55,6 @@ _MOST_QUEUED = 12
 """Windows that wait for `step`; older ones are left out."""
 _NUMBERS = (
     "version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
-    "_separated",
 )  # fmt: skip
 """Attributes of a learner that are kept as they are."""
 
@@ -121,8 +120,6 @@ class Learner:
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
-        self._separated = 0
-        """Changes not yet taken whose data are kept apart."""
         self._due = SCHEDULE[0]
         self._trial: dict[str, ModelRecord] = {}
         """Of the present model and of the candidate that may replace it; empty without one."""
@@ -202,7 +199,6 @@ class Learner:
 
     def take_changes(self) -> tuple[Change, ...]:
         """Changes of the arm since the last call."""
-        self._separated = 0
         return self._monitor.take()
 
     def state(self) -> bytes:
@@ -287,8 +283,11 @@ class Learner:
         self._last_time, self._info = float(window.time[-1]), window.info
         motions = self._information.add(window)
         self._coverage.observe(window)
+        before = len(self._monitor.changes)
         self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
-        self._separate_changes()
+        if found := {change.what for change in self._monitor.changes[before:]}:
+            # What was learned before a change is kept apart from what follows.
+            self._information.start_session(forget="mounting" in found)
         for record in self._trial.values():
             record.observe(window, motions)
         learned = self._learned
@@ -313,15 +312,6 @@ class Learner:
             self._due = next((time for time in SCHEDULE if time > done), later)
             self._judge()
             self._fit()
-
-    def _separate_changes(self) -> None:
-        """Keep what was learned before a change that was found apart from what follows."""
-        found = {change.what for change in self._monitor.changes[self._separated :]}
-        self._separated = len(self._monitor.changes)
-        if "mounting" in found:
-            self._information.forget()
-        elif found:
-            self._information.start_session()
 
     def _start_session(self) -> None:
         self._information.start_session()
@@ -371,7 +361,6 @@ class Learner:
                 self._noticed = [*self._noticed, name][-MOST_SESSIONS:]
                 own = check.mass - check.controller_mass, check.std, check.controller_mass
                 self._monitor.report_payload(self._information.begin_of(name), *own)
-                self._separated = len(self._monitor.changes)
         self._fitted_until = self._last_time
         learned, previous = self._learned, self.model
         provenance = {

@@ -12,7 +12,7 @@ viscous friction and less Coulomb friction, which the tilt of a session describe
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,8 +136,14 @@ class SessionFriction:
     def applied_to(self, session: Session) -> Session:
         """The session with this friction, where it is known."""
         known = np.isfinite(self.scale)
+        owned: dict[str, Any] = {
+            name: np.where(known, 0.0, each)
+            for name, each in vars(session).items()
+            if "tilt" in name and each is not None
+        }
         return replace(
             session,
+            **owned,
             friction_scale=np.where(known, self.scale, session.friction_scale),
             friction_std=np.where(known, self.std, session.friction_std),
             moving_seconds=self.moving_seconds if known.any() else session.moving_seconds,
