@@ -57,9 +57,10 @@ _TOTAL, _SHARES = 400.0, (50.0, 200.0)
 _MOST_TARGETS = 600
 """Samples of noise-free targets kept of a session."""
 _GROWTH = 1.3
-"""Factor by which a session must grow before its setup is estimated, its payload checked again."""
-_LEAST_CHECKED = 20.0
-"""Motion of a session from which its payload is checked [s]."""
+"""Factor by which a session must grow before an undecided setup is estimated again."""
+_LEAST_CHECKED, _CHECKED_AGAIN = 20.0, 2.0
+"""Motion from which the payload of a session is checked [s], and factor of its growth until the next
+time: the check takes as long as the fit."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +303,7 @@ class ArmInformation:
             for session, data, own in zip(used, arm.given, arm.compared(), strict=True):
                 samples, entry = self._checks.get(session.name, (0, ()))
                 enough = session.motions.kept >= _LEAST_CHECKED
-                if enough and (own.carried or session.samples >= max(1, _GROWTH * samples)):
+                if enough and (own.carried or session.samples >= _CHECKED_AGAIN * samples):
                     entry = check_payload(model, arm.body.robot, data, own.alone())
                     if own.carried is None:
                         self._checks[session.name] = session.samples, entry
