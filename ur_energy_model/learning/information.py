@@ -59,8 +59,8 @@ _MOST_TARGETS = 600
 _GROWTH = 1.3
 """Factor by which a session must grow before an undecided setup is estimated again."""
 _LEAST_CHECKED, _CHECKED_AGAIN = 20.0, 2.0
-"""Motion from which the payload of a session is checked [s], and factor of its growth until the next
-time: the check takes as long as the fit."""
+"""Motion from which the payload of a session is checked [s], and its growth until the next time:
+the check takes as long as the fit."""
 
 
 @dataclass(frozen=True)
