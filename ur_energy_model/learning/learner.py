@@ -181,10 +181,11 @@ class Learner:
         Unless it predicts worse than the model in use, the one fitted to everything is taken.
         """
         self.end_session()
+        last = self._trial.get("candidate")
         worse = self._judge()
         self._fit()
         if self._trial and not worse:
-            self._decide(True, "fitted to everything up to the end of the recording")
+            self._decide(True, "fitted to everything up to the end of the recording", last)
         self._trial = {}
 
     def needs(self) -> tuple[Need, ...]:
@@ -326,7 +327,8 @@ class Learner:
         self._decide(sign > 0, reason)
         return sign < 0
 
-    def _decide(self, accepted: bool, reason: str) -> None:
+    def _decide(self, accepted: bool, reason: str, shown: ModelRecord | None = None) -> None:
+        """Note an attempt, with errors as shown by the last trial, and take an accepted model."""
         record = self._trial["candidate" if accepted else "present"]
         if accepted:
             self.version += 1
@@ -334,6 +336,7 @@ class Learner:
             self._monitor.use_model(self.model)
             provenance = {**self.model.provenance, NEEDS: plain(self.needs())}
             self.model = replace(self.model, provenance=provenance)
+        record = shown or record
         error = record.supply_energy_error
         self._attempts.append(
             Attempt(
