@@ -38,8 +38,8 @@ class NoLoadFriction:
         + rise (1 - exp(-|qd| / pace)) + viscous |qd|
 
     in N m, rad/s and N m s/rad. Friction grows less than proportionally to speed because grease is
-    shear-thinning. The curve follows a factory calibration; it deliberately has none of the forms
-    that the identification fits.
+    shear-thinning. The curve follows a factory calibration. Only shear thinning of the laws that
+    the identification fits has its form, without breakaway and with one pace for both directions.
     """
 
     coulomb: Array  # [2, n], as the next three
