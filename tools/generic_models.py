@@ -19,7 +19,6 @@ from ur_energy_model.files import config_file
 from ur_energy_model.identification.friction_data import LOAD_ASYMMETRY_SPREAD
 from ur_energy_model.identification.power_fit import TYPICAL
 from ur_energy_model.identification.power_structures import (
-    CONVERSION_FACTOR,
     DRIVER,
     RESISTANCE_SPREAD,
 )
@@ -53,7 +52,7 @@ MOTOR_CONSTANT = 0.045
 ASSUMED_CONSTANT = 0.2
 """Relative error of a torque constant that follows from the rated torque: the published ones of
 five sizes scatter by this much around their trend."""
-COPPER = (0.75, 0.3)
+COPPER = (0.45, 0.3)
 """Copper loss over i^2 times the winding resistance, and its spread between arms."""
 SIZE_COPPER = 0.15
 """Spread of this factor between the motor sizes of one arm."""
@@ -147,7 +146,7 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
         reflected_inertia=float(motor.reflected_inertia[j]),
         torque_constant=constant,
         winding_resistance=COPPER[0] * resistance,
-        back_emf_constant=CONVERSION_FACTOR[0] * constant,
+        back_emf_constant=constant,
         friction=friction,
         std={
             "reflected_inertia": float(
@@ -219,7 +218,6 @@ def bus_errors(motor: Motors) -> Array:
     )
     constant = motor.torque_constant * np.concatenate(
         [
-            CONVERSION_FACTOR[1] * every,
             np.hypot(SIZE_CONSTANT, guessed) * motor.sizes,
             MOTOR_CONSTANT * each,
         ]

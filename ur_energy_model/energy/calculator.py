@@ -23,7 +23,6 @@ from ur_energy_model.energy.powers import (
     arm_states,
 )
 from ur_energy_model.energy.session import (
-    MOTION_STD,
     RecordingStandby,
     SessionModel,
     SettledStandby,
@@ -39,7 +38,7 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drives import Drives
+from ur_energy_model.model.drives import MOTION_STD, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
@@ -238,6 +237,7 @@ class EnergyCalculator:
             model.session.standby_std,
             options.standby_limit,
             options.track_standby,
+            model.bus.std.get("motion", MOTION_STD),
         )
         limits, self._most_power = rated_limits(robot), most_power(robot)
         self._usable = UsableSamples(limits, self._most_power)
@@ -336,7 +336,7 @@ class EnergyCalculator:
         for batch in batches:
             if batch.bus_power is None:
                 if is_same_session(self.model, batch):
-                    self.standby.spread = MOTION_STD
+                    self.standby.spread = self.standby.motion
                 return
             first(batch)
         self.standby, self._counted = RecordingStandby(first.standby), None
@@ -531,7 +531,7 @@ class EnergyCalculator:
         """Count the time of this stretch as `RecordingStandby` does: change by channel, J."""
         change = self._recount(standby)
         if self._counted is not None:
-            change[-1] -= self._counted[_STANDSTILL, 2] if standby.anchored else 0.0
+            change[-1] += self._counted[_STANDSTILL, 0] * (standby.still_std - standby.std)
             self._counted[:] = 0.0
         return change
 

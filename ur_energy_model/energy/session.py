@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.drives import MOTION_STD
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
@@ -264,10 +265,6 @@ ANCHORED_STD = 0.4
 the pose, and standby drifts between standstills."""
 BLOCK_NOISE = 0.8
 """Standard deviation of a block's mean for fewer than four blocks [W]."""
-MOTION_STD = 0.6
-"""The same for motion, and the mean over all standstills of a recording [W]. The mean power of
-motion of models of the same arm was 0.05 to 1.5 W, rms 0.7 W, from that of the bus in six pairs of
-recordings of real arms, part of it by errors that the models state."""
 STRETCH = 3600.0
 """Longest time for which a finished recording has one standby power [s]: it drifts."""
 
@@ -316,15 +313,17 @@ class Stretches:
 
 
 class SettledStandby(NamedTuple):
-    """Standby power of a stretch, the mean over its settled standstill, and its deviation [W].
+    """Standby power of a stretch, the mean over its standstill, and its deviations [W].
 
-    `errors` is its change per error of the power of motors and drivers [k], W. Before ANCHORING
-    seconds of standstill it is not `anchored`, but the model's.
+    `std` is that in motion, `still_std` that at standstill, which the mean is of. `errors` is its
+    change per error of the power of motors and drivers [k], W. Before ANCHORING seconds of
+    standstill it is not `anchored`, but the model's.
     """
 
     anchored: bool
     power: float
     std: float
+    still_std: float
     errors: Array
     still_seconds: float
 
@@ -349,10 +348,15 @@ class StandstillMean:
         self._blocks += 1
 
     @property
+    def noise(self) -> float:
+        """Standard deviation of the mean by the scatter of the blocks [W]."""
+        noise = self.watts.std if self._blocks >= 4 else max(self.watts.std, BLOCK_NOISE)
+        return noise / math.sqrt(self._blocks)
+
+    @property
     def std(self) -> float:
         """Standard deviation of the mean as that of the session [W]."""
-        noise = self.watts.std if self._blocks >= 4 else max(self.watts.std, BLOCK_NOISE)
-        return math.hypot(self._floor, noise / math.sqrt(self._blocks))
+        return math.hypot(self._floor, self.noise)
 
 
 class StandbyTracker:
@@ -366,15 +370,21 @@ class StandbyTracker:
         spread: standard deviation of standby power between sessions [W].
         limit: largest deviation from the nominal power [W].
         enabled: False keeps the nominal power.
+        motion: standard deviation of the model's mean power of a motion [W].
     """
 
     def __init__(
-        self, nominal: float, spread: float, limit: float = 15.0, enabled: bool = True
+        self,
+        nominal: float,
+        spread: float,
+        limit: float = 15.0,
+        enabled: bool = True,
+        motion: float = MOTION_STD,
     ) -> None:
-        self.nominal, self.spread = nominal, spread
+        self.nominal, self.spread, self.motion = nominal, spread, motion
         self.limit, self.enabled = limit, enabled
         self._mean = StandstillMean(STANDBY_TIME_CONSTANT, ANCHORED_STD)
-        self._stretches, self._whole = Stretches(), StandstillMean(math.inf, MOTION_STD)
+        self._stretches, self._whole = Stretches(), StandstillMean(math.inf, self.motion)
         self.settled: list[SettledStandby] = []
         """Of the stretches that are over."""
         self._still = 0.0
@@ -413,11 +423,12 @@ class StandbyTracker:
                 before, self._block = self.anchored, float(block[part.start])
                 self._close_block()
                 if self.anchored and not before:
-                    now = (self.power, self.std, self._mean.errors, self.still_seconds)
+                    known = (self.power, self.std, self.std)
+                    now = (*known, self._mean.errors, self.still_seconds)
                     anchor = part.start, SettledStandby(True, *now)
             for _ in [k for k in begins if part.start <= k < part.stop] if begins else ():
                 self.settled.append(self._settled_now())
-                self._whole = StandstillMean(math.inf, MOTION_STD)
+                self._whole = StandstillMean(math.inf, self.motion)
             lasted = steps[part]
             if self._known and still[part].all():
                 self._energy += float(lasted @ watts[part])
@@ -437,7 +448,7 @@ class StandbyTracker:
         the next one.
         """
         found = [*self.settled, self._settled_now()]
-        self.settled, self._whole = [], StandstillMean(math.inf, MOTION_STD)
+        self.settled, self._whole = [], StandstillMean(math.inf, self.motion)
         for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
             for k in order:
                 found[k] = found[k] if found[k].anchored else found[k - order.step]
@@ -447,9 +458,10 @@ class StandbyTracker:
         """Of the stretch in progress."""
         whole, seconds = self._whole, self._whole.watts.elapsed
         if not self.enabled or seconds < ANCHORING - 1e-9:
-            return SettledStandby(False, self.nominal, self.spread, 0.0 * self._changes, 0.0)
+            unknown = (self.nominal, self.spread, self.spread)
+            return SettledStandby(False, *unknown, 0.0 * self._changes, 0.0)
         power = self._limited(whole.watts.mean)
-        return SettledStandby(True, power, whole.std, whole.errors, seconds)
+        return SettledStandby(True, power, whole.std, whole.noise, whole.errors, seconds)
 
     @property
     def measured(self) -> float | None:
@@ -495,8 +507,9 @@ class StandbyTracker:
         elif duration > 0.0 and self._still < SETTLING:
             self._still += duration
         elif duration > 0.0:
-            for mean in (self._mean, self._whole):
-                mean.include(duration, self._energy / duration, self._changes / duration)
+            self._mean.include(duration, self._energy / duration, self._changes / duration)
+        if duration > 0.0 and self._known:  # transients are part of what standstill takes
+            self._whole.include(duration, self._energy / duration, self._changes / duration)
         self._duration, self._energy, self._known = 0.0, 0.0, True
         self._changes[:] = 0.0
 
@@ -505,11 +518,11 @@ class RecordingStandby(StandbyTracker):
     """Standby power of a finished recording, from the first sample of each of its stretches on.
 
     `first` has tracked it, in a first pass over the same samples. Being the mean of what standstill
-    shows, it adds no error to the energy of standstill.
+    shows, it adds no error to the energy of standstill but that of its noise.
     """
 
     def __init__(self, first: StandbyTracker) -> None:
-        super().__init__(first.nominal, first.spread, first.limit, first.enabled)
+        super().__init__(first.nominal, first.spread, first.limit, first.enabled, first.motion)
         self._of_stretches = first.finish()
         self._at = 0
 
@@ -526,8 +539,8 @@ class RecordingStandby(StandbyTracker):
         used = np.empty((len(time), 3 + (0 if sensitivities is None else sensitivities.shape[1])))
         for part in slices_between(begins, len(time)):
             self._at += part.start in begins
-            used[part, :3] = 1.0, self.power, self.std
-            used[part, 2][still[part] & self.anchored] = 0.0
+            used[part, :2] = 1.0, self.power
+            used[part, 2] = np.where(still[part], self._now.still_std, self.std)
             used[part, 3:] = -self._now.errors
         return Standby(used, None, begins)
 

@@ -1,8 +1,7 @@
 """Fit of the power model: from motor currents and speeds to the power at the supply.
 
 Normal equations of the bus power are accumulated over any number of recordings; the structures of
-power_structures.py are fitted to them with their priors. Copper factors per motor size are used
-only where they lower the held-out error.
+power_structures.py are fitted to them with their priors.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from ur_energy_model.identification.power_structures import (
     physical,
     power_columns,
     power_rows,
+    three_coefficients,
 )
 from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
-from ur_energy_model.model.drives import BusModel, square_root
+from ur_energy_model.model.drives import MOTION_STD, BusModel, square_root
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
@@ -69,7 +69,9 @@ the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
-FREE_TERM_GAIN = 0.01  # relative reduction of the held-out RMSE that a further term must bring
+_CHANCE = 2.4  # standard deviations of a mean of 8 folds that chance exceeds in 1 of 20
+MOTION_FREEDOM = 4.0
+"""Degrees of freedom of MOTION_STD: it weighs as much as the scatter of five blocks of time."""
 MODEL_ERROR = 0.003
 """Relative error of a joint's converted power from what is not modelled (cables, ripple)."""
 _OMITTED = 0.03
@@ -199,29 +201,40 @@ class PowerFit:
             return self._result(kind, catalogue(self.robot, torque_constant), {}, reason)
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(n), {}, "EcBot's 4n+1 free coefficients")
-        common, finer = (
-            physical(self.robot, torque_constant, deviation, self.known, per_size=per_size)
-            for per_size in (False, True)
-        )
+        structure = physical(self.robot, torque_constant, deviation, self.known)
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
-            return self._result("physical", common, {}, reason)
-        errors, finer_errors = (
-            cross_validate(self._project(structure), structure.prior, counts)
-            for structure in (common, finer)
+            return self._result("physical", structure, {}, reason)
+        simpler = three_coefficients(structure)
+        whole, null = (
+            cross_validate(self._project(each), each.prior, counts) for each in (structure, simpler)
         )
-        rmse, finer_rmse = (float(np.sqrt(values.mean())) for values in (errors, finer_errors))
-        gain, chosen = errors - finer_errors, common
-        scatter = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-        if finer_rmse < rmse * (1 - FREE_TERM_GAIN) and gain.mean() > scatter:
-            found = solve(self._project(finer), finer.prior, counts).coefficients
-            if (finer.basis @ found)[PowerLayout(n).copper].min() >= 0:  # no loss is negative
-                chosen = finer
-        reason = (
-            f"copper factors: {'common' if chosen is common else 'per size'}; held-out RMSE "
-            f"common {rmse:.3g} W, per size {finer_rmse:.3g} W"
-        )
-        return self._result("physical", chosen, {"common": rmse, "per size": finer_rmse}, reason)
+        # The structure has the null model's terms, so these alone are better only where held-out
+        # errors of more than chance show it: of 9 real recordings in none.
+        gain = whole - null
+        chance = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+        chosen = simpler if gain.mean() > _CHANCE * chance else structure
+        rmse = {
+            name: float(np.sqrt(each.mean()))
+            for name, each in (("common", whole), ("three coefficients", null))
+        }
+        words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
+        return self._result("physical", chosen, rmse, f"held-out RMSE: {words}")
+
+    def _scatter(self, coefficients: Array) -> float:
+        """Standard deviation of the mean power of a block of time that coefficients leave [W].
+
+        Beyond that by the noise of its samples; with MOTION_STD as its prior.
+        """
+        squares, freedom = MOTION_FREEDOM * MOTION_STD**2, MOTION_FREEDOM
+        if self.samples:
+            counts, left = self.data.counts.blocks, np.append(-coefficients, 1.0)
+            means = self.data.gram.blocks[:, 0] @ left / counts
+            total = float(np.einsum("i,bij,j->", left, self.data.gram.blocks, left))
+            noise = max(total - counts @ means**2, 0.0) / max(self.samples - len(means), 1)
+            squares += max(float((means**2 - noise / counts).sum()), 0.0)
+            freedom += len(means) - 1
+        return float(np.sqrt(squares / freedom))
 
     def _project(self, structure: Structure) -> Array:
         """Gram matrices of the structure's own columns [blocks, p + 1, p + 1]."""
@@ -263,6 +276,7 @@ class PowerFit:
             std={
                 "standby": float(deviation[layout.standby]),
                 "driver": float(deviation[layout.driver].mean()),
+                "motion": self._scatter(coefficients),
             },
             errors=np.concatenate([roots.T, omitted])[:, layout.bus_errors],
             mode_power={name: float(total / n) for name, (total, n) in self.data.modes.items()},
@@ -341,7 +355,7 @@ def fit_sessions(
     for j, joint in enumerate(joints):
         value, value_std = float(result.torque_constant[j]), float(result.torque_constant_std[j])
         whole = float(np.hypot(value_std, omitted[j] * value))
-        if value_std < _DEVIATION_SHARE * std[j]:
+        if 0.0 < value_std < _DEVIATION_SHARE * std[j]:
             updated[j] = with_torque_constant(joint, value, whole, "current and bus_power")
     return tuple(updated), result, standby
 

@@ -163,6 +163,11 @@ def motor_constant(torque_constant: float, winding_resistance: float) -> float:
 # BusModel: the power model of the whole arm, from its motors to the supply.
 
 
+MOTION_STD = 0.6
+"""Standard deviation of the mean power of a motion, less that of standstill, beyond what errors of
+the parameters explain, where no recording shows it [W]: 0.1 to 0.7 in recordings of four arms."""
+
+
 @dataclass(frozen=True)
 class BusModel:
     """From the motors to the supply, for n joints.
@@ -175,7 +180,8 @@ class BusModel:
         capacitor_energy: largest regenerated energy that the bus capacitance stores [J]
             (energy/powers/bus_capacitor.py).
         floor: lowest power that the supply delivers [W]; it cannot take power back.
-        std: standard deviations of "standby" and of "driver", one for all joints.
+        std: standard deviations of "standby", of "driver", one for all joints, and of the mean
+            power of a "motion", see MOTION_STD.
         errors: changes of the parameters by k independent errors, one standard deviation each, of
             standby power, resistances, back-EMF constants and driver losses [k, 1 + 3 n], W, ohm,
             V s/rad, W/A; empty if there are none.

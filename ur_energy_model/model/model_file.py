@@ -19,7 +19,7 @@ from ur_energy_model import ranges
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
-from ur_energy_model.model.drives import BusModel, JointModel
+from ur_energy_model.model.drives import MOTION_STD, BusModel, JointModel
 from ur_energy_model.model.energy_model import (
     LINK_PARAMETERS,
     EnergyModel,
@@ -179,6 +179,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "reason": bus.reason,
             "standby": _value(bus.standby, "W", std=bus.std.get("standby", 0.0)),
             "driver_std": _value(bus.std.get("driver", 0.0), "W/A"),
+            "motion_std": _value(bus.std.get("motion", MOTION_STD), "W"),
             "driver": {"unit": "W/A", **of_joints(bus.driver)},
             "inductance": {"unit": "H", **of_joints(bus.inductance)},
             "storage": _value(bus.capacitor_energy, "J"),
@@ -403,7 +404,11 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
             inductance=_each(keys["inductance"], joints, inductance),
             capacitor_energy=keys.read("storage", _with_unit(ranges.CAPACITOR_ENERGY), 0.0),
             floor=floor,
-            std={"standby": standby_std, "driver": driver_std},
+            std={
+                "standby": standby_std,
+                "driver": driver_std,
+                "motion": keys.read("motion_std", _with_unit(ranges.POWER), MOTION_STD),
+            },
             errors=np.array([row(item) for item in keys["errors"].items()]),
             mode_power=_mode_power(keys["mode_power"]),
             residual=rms,
