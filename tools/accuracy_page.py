@@ -102,9 +102,8 @@ coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has 
 current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that
 this package has estimated.
 
-Energy at the supply is not compared on equal terms: `estimate` takes the standby power of the
-evaluated session from its standstill, the regressions keep that of the fitted one. Motion energy is
-the energy above the power at standstill of each method.
+Energy at the supply is on equal terms: every method takes the standby power of the evaluated
+session from its standstill. Motion energy is that above the power at standstill of each method.
 
 {peers}
 

@@ -19,6 +19,7 @@ from ur_energy_model.files import config_file
 from ur_energy_model.identification.friction_data import LOAD_ASYMMETRY_SPREAD
 from ur_energy_model.identification.power_fit import TYPICAL
 from ur_energy_model.identification.power_structures import (
+    COPPER_FACTOR,
     DRIVER,
     RESISTANCE_SPREAD,
 )
@@ -52,8 +53,6 @@ MOTOR_CONSTANT = 0.045
 ASSUMED_CONSTANT = 0.2
 """Relative error of a torque constant that follows from the rated torque: the published ones of
 five sizes scatter by this much around their trend."""
-COPPER = (0.45, 0.3)
-"""Copper loss over i^2 times the winding resistance, and its spread between arms."""
 SIZE_COPPER = 0.15
 """Spread of this factor between the motor sizes of one arm."""
 ASSUMED_RESISTANCE = 0.4
@@ -145,7 +144,7 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
         gear_ratio=float(robot.gear_ratio[j]),
         reflected_inertia=float(motor.reflected_inertia[j]),
         torque_constant=constant,
-        winding_resistance=COPPER[0] * resistance,
+        winding_resistance=COPPER_FACTOR[0] * resistance,
         back_emf_constant=constant,
         friction=friction,
         std={
@@ -190,7 +189,7 @@ def torque_constant_spread(motor: Motors) -> Array:
 
 def resistance_spread(motor: Motors) -> Array:
     """Standard deviation of the copper factor of single joints between arms [n]."""
-    whole = np.linalg.norm([COPPER[1], SIZE_COPPER, RESISTANCE_SPREAD])
+    whole = np.linalg.norm([COPPER_FACTOR[1], SIZE_COPPER, RESISTANCE_SPREAD])
     return np.hypot(whole, motor.spread("winding_resistance", 0.0, ASSUMED_RESISTANCE))
 
 
@@ -211,7 +210,7 @@ def bus_errors(motor: Motors) -> Array:
     guessed = motor.spread("torque_constant", 0.0, ASSUMED_CONSTANT)
     copper = motor.winding_resistance * np.concatenate(
         [
-            COPPER[1] * every,
+            COPPER_FACTOR[1] * every,
             np.hypot(SIZE_COPPER, assumed) * motor.sizes,
             RESISTANCE_SPREAD * each,
         ]

@@ -8,7 +8,6 @@ import pytest
 from test.benchmarks.peers.figures import Coverage, EnergyError
 from test.benchmarks.peers.methods import (
     POWERS,
-    power,
     solve,
 )
 from test.identification.exact_arm import ExactArm
@@ -31,7 +30,7 @@ def test_the_three_coefficients_of_power_are_recovered():
     columns = POWERS["three coefficients"](rows, ARM.robot)
     found = solve(columns, rows.power)
     assert found == pytest.approx([100.0, 1.3, 1.0])
-    assert power(found, columns) == pytest.approx(rows.power)
+    assert columns @ found == pytest.approx(rows.power)
 
 
 def test_motion_energy_does_not_count_an_error_of_standby():

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from test.benchmarks.peers.figures import Coverage, CurrentError, EnergyError, joint_rms
-from test.benchmarks.peers.methods import POWERS, CurrentMethod, current_methods, power, solve
+from test.benchmarks.peers.methods import POWERS, CurrentMethod, current_methods, solve
 from test.benchmarks.peers.recordings import (
     FRICTION_SPEED,
     Bag,
@@ -101,7 +101,11 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
             np.array([entry["rms"] for entry in metrics[key] or [{"rms": None}] * model.dof], float)
             for key in ("current_all", "current")
         )
-        results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
+        span = np.ptp(seen.current, axis=0)
+        results.currents[pair, OURS] = CurrentError.of(rms, moving, span)
+        if metrics["current"] and "null_rms" in metrics["current"][0]:
+            null = np.array([entry["null_rms"] for entry in metrics["current"]], float)
+            results.currents[pair, "six terms"] = CurrentError.of(null * np.nan, null, span)
         current = seen.filtered(lambda part: _predicted(model, part, std=False).current)
         spread = seen.inside(lambda part: _predicted(model, part, std=True).current_std)
         error = np.where(seen.moving, current - seen.current, np.nan)
@@ -225,7 +229,9 @@ def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results
     for pair in judged:
         rows = recorded(pair.judged).supply
         if rows is not None:
-            modelled = power(found, POWERS[name](rows, robot))
+            modelled, rest = POWERS[name](rows, robot) @ found, still(rows)
+            if rest.any():  # anchored as ours: the standby power of the judged session
+                modelled += (rows.power - modelled)[rest].mean()
             results.energies[pair, name] = EnergyError.of(
-                rows.time, modelled, rows.power, still(rows)
+                rows.time, np.maximum(modelled, 0.0), rows.power, rest
             )

@@ -219,8 +219,3 @@ def ecbot_columns(rows: PowerRows, robot: RobotDescription) -> Array:
 
 POWERS = {"three coefficients": three_columns, "EcBot": ecbot_columns}
 """Columns [samples, k] of a regression of the power at the supply, by name of the method."""
-
-
-def power(found: Array, columns: Array) -> Array:
-    """Power at the supply [samples], W, from coefficients and columns; never negative."""
-    return np.maximum(columns @ found, 0.0)
