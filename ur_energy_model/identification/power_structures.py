@@ -123,7 +123,7 @@ def power_columns(rows: PowerRows, gear_ratio: Array, constant: Array) -> Array:
 
 STANDBY = (30.0, 10.0)
 """Standby power where the robot file has none, and its spread between arms [W]."""
-COPPER_FACTOR = (0.5, 0.4)
+COPPER_FACTOR = (0.5, 0.45)
 """Copper loss over i^2 times the recorded winding resistance: 0.43 by the catalogue motor constant
 of Clochiatti et al., 0.75 to 1.5 by phase convention and temperature. Recordings of four arms show
 0.25 to 0.45 beside DRIVER, each uncertain by 0.1."""
