@@ -101,11 +101,7 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
             np.array([entry["rms"] for entry in metrics[key] or [{"rms": None}] * model.dof], float)
             for key in ("current_all", "current")
         )
-        span = np.ptp(seen.current, axis=0)
-        results.currents[pair, OURS] = CurrentError.of(rms, moving, span)
-        if metrics["current"] and "null_rms" in metrics["current"][0]:
-            null = np.array([entry["null_rms"] for entry in metrics["current"]], float)
-            results.currents[pair, "six terms"] = CurrentError.of(null * np.nan, null, span)
+        results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
         current = seen.filtered(lambda part: _predicted(model, part, std=False).current)
         spread = seen.inside(lambda part: _predicted(model, part, std=True).current_std)
         error = np.where(seen.moving, current - seen.current, np.nan)
