@@ -487,19 +487,22 @@ def check_payload(
     return (PayloadCheck(source, *values, found, prior),)
 
 
-def check_together(checks: Sequence[PayloadCheck]) -> list[PayloadCheck]:
+def check_together(
+    checks: Sequence[PayloadCheck], identified: Collection[str] = ()
+) -> list[PayloadCheck]:
     """The checks of recordings of one arm, whose links and drives are the same in all of them.
 
     Each payload is free, given those of the other recordings: as set where nothing contradicts
-    that, else free as well. Of recordings that contradict each other, the one is doubted whose
-    payload all currents together show to be another one. Products of normal distributions in
-    information form; of each recording's gains, what friction alone changes is its own.
+    that, else free as well, like those of `identified` sources. Of recordings that contradict each
+    other, the one is doubted whose payload all currents together show to be another one. Products
+    of normal distributions in information form; of each recording's gains, what friction alone
+    changes is its own.
     """
     if len(checks) < 2:
         return list(checks)
     evidence = [_Evidence(each) for each in checks]
     free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
-    believed = set(range(len(checks)))
+    believed = {k for k, check in enumerate(checks) if check.source not in identified}
     while True:
         found = [_given_others(evidence, k, believed) for k in range(len(checks))]
         doubted = [k for k in believed if found[k].contradicts]
@@ -561,6 +564,9 @@ def _given_others(
     weighted[arm] += precision @ covariance @ product
     covariance = np.linalg.inv(whole)
     payload, std = one.unit[:COUNT] * (covariance @ weighted)[:COUNT], np.sqrt(covariance[0, 0])
-    std = float(std * one.unit[MASS])
-    found = _possible(payload, std)
-    return replace(one.check, mass=float(payload[MASS]), std=std, payload=found)
+    mass, std, alone = float(payload[MASS]), float(std * one.unit[MASS]), one.check
+    # Where the others and the recording itself disagree by more than they state, both err by as
+    # much more (the ratio of Birge). A third of the own deviation: rounding is no disagreement.
+    differs = np.sqrt(max(alone.std**2 - std**2, (alone.std / 3.0) ** 2))
+    std *= max(1.0, abs(mass - alone.mass) / float(differs))
+    return replace(alone, mass=mass, std=std, payload=_possible(payload, std))

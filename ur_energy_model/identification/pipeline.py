@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -241,32 +242,34 @@ class ArmFit:
         """The drives, and what the currents of each recording show of its payload.
 
         Friction and torque constants depend on the payload and the payload on them, so the two are
-        identified in turn, a few times. `check` is `check_payload` of every fitted recording.
+        identified in turn, a few times. `check` is `check_payload` of every fitted recording. Until
+        the payloads are found, an arm has the controller's inertias: its own would take the place
+        of a payload in the currents of acceleration.
         """
         one, several = self.options.payload, len(self.given) > 1
         free = one == IDENTIFIED or (one is None and several)
         checks: list[PayloadCheck] = []
         for _ in range(1 + _PAYLOADS if free else 1):
             self._carry(checks)
-            drives = self._fit()
-            checks = check_together(check(drives.model))
+            checks = check(self._fit(own_inertia=False).model)
+            checks = check_together(checks, self.contradicted)
             if not any(entry.contradicts for entry in checks):
                 break
-        return drives, checks
+        return self._fit(own_inertia=True), checks
 
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
 
         That of a single recording is also the payload of those held out.
         """
-        for check in checks:
-            if check.contradicts:
-                before = self.contradicted.get(check.source, check).controller_mass
-                self.contradicted[check.source] = replace(check, controller_mass=before)
+        for check in filter(attrgetter("contradicts"), checks):
+            before = self.contradicted.pop(check.source, check).controller_mass
+            doubt = replace(check, controller_mass=before)
+            if doubt.contradicts:
+                self.contradicted[check.source] = doubt
             for recording in self._recordings:
-                same = str(recording.path) == check.source or len(self.given) == 1
-                if check.contradicts and same:
-                    self._carried[recording] = check.payload
+                if str(recording.path) == check.source or len(self.given) == 1:
+                    self._carried[recording] = check.payload if doubt.contradicts else None
         self.replaced = [
             f"{recording.path}: the payload identified, {carried.mass:.2f} kg, is used for the "
             f"currents in place of the one set in the controller; check it there, or give the "
@@ -286,9 +289,11 @@ class ArmFit:
         count, own = len(self.fitted), self.dynamics()
         return [*(own[self.fitted.index(each)] for each in self.given), *own[count:]]
 
-    def _fit(self) -> Drives:
+    def _fit(self, *, own_inertia: bool) -> Drives:
         """Torque constants and friction from currents, then the power model from bus power."""
         body, fitted = self.body, self.dynamics()[: len(self.fitted)]
+        if not own_inertia:
+            body = replace(body, inertia=replace(body.inertia, own_spread=0.0))
         payload = fitted[0].carried
         law = self.options.friction
         joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, law, known=self._model)
