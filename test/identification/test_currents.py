@@ -28,6 +28,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 
 def fitted(arm: ExactArm, *recordings: Telemetry, friction: str = "auto") -> list[JointEstimate]:
     fit = CurrentRegression(arm.robot, friction, warm=len(recordings) > 1)
+    fit.start_session()
     narrow, dynamics = ParallelFilter(3.0), ArmDynamics(arm.robot, arm.setup)
     for recording in recordings:
         for motion in filtered_motions([recording], 6, 3.0, 0.01):
