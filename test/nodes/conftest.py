@@ -105,7 +105,7 @@ class Observer:
         """Receive the last messages of a topic without publishers; returns their number."""
         while True:
             known = len(self.history.get(topic, []))
-            self.spin(0.3)
+            self.spin(1.0)
             if len(self.history.get(topic, [])) == known:
                 return known
 
