@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
@@ -117,7 +117,8 @@ def fourier(time: Array, seed: int) -> tuple[Array, Array, Array]:
     waves = (np.sin(angle), -np.cos(angle)), (np.cos(angle), np.sin(angle))
     q, qd = (sum(size * wave / pace ** (1 - d)).sum(axis=0).T for d, wave in enumerate(waves))
     qdd = (pace * (size[1] * np.cos(angle) - size[0] * np.sin(angle))).sum(axis=0).T
-    share = 0.9 * min((3.0 / np.abs(qd)).min(), (LIMIT / np.abs(qdd)).min())
+    limits = (q, 3.0), (qd, 3.0), (qdd, LIMIT)
+    share = 0.9 * min((limit / np.abs(part).max(axis=0)).min() for part, limit in limits)
     return share * q, share * qd, share * qdd
 
 
@@ -144,6 +145,8 @@ PLANS = {
 
 
 @given(**PLANS, uneven=st.floats(0.0, 1.0), digits=st.sampled_from([9, 6, 3]))
+@example(motion=fourier, seed=0, rate=237.0, derivatives=1, uneven=1.0, digits=6)  # 0.2 ms steps
+@example(motion=fourier, seed=0, rate=453.0, derivatives=1, uneven=0.0, digits=6)
 @settings(max_examples=100, deadline=None)
 def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, digits):
     """Of any kind and rate, with stamps that are even, uneven (by up to a period), rounded."""

@@ -285,7 +285,8 @@ torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
 EXPLAINED = 1.0 / 3.0
 """Share of the mismatch of positions and stamps that even stamps may leave."""
 _ROUNDED = 1e-6
-"""Rounding of stamps that is no jitter [s]; at 500 Hz it makes accelerations of 1 rad/s^2."""
+"""Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter; at 500 Hz
+it makes accelerations of 1 rad/s^2."""
 _ENOUGH_STEPS = 4.0
 """Number of equal mismatches (inverse participation) from which even stamps agree with positions
 by chance in less than one of 10,000 uneven plans."""
@@ -393,10 +394,11 @@ def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
     Of constant size a, first in one and then in the other direction: its way differs from that of
-    the mean velocity by (a^2 h^2 - dv^2) / (4 a).
+    the mean velocity by (a^2 h^2 - dv^2) / (4 a). Both ends may be rounded by half of _ROUNDED.
     """
     h = np.diff(time)[:, None]
-    beside = 2.0 * np.abs(_mismatch(time, q, qd))
+    rounded = _ROUNDED * (1.0 + 0.5 * np.abs(qd[1:] + qd[:-1]))
+    beside = 2.0 * np.maximum(np.abs(_mismatch(time, q, qd)) - rounded, 0.0)
     return np.asarray((beside + np.hypot(beside, h * np.diff(qd, axis=0))) / h**2)
 
 
@@ -408,10 +410,13 @@ def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     time, q, qd, _ = plan.sampled(step * (1.0 + 1e-9))
     of_q = _ACCELERATION_GAIN * _noise(q) / step**2
     of_qd = 2**0.5 * _noise(qd) / step if plan.qd is not None else np.zeros_like(of_q)
-    if not ((of_q > NOISE_SHARE * limit) | (of_qd > NOISE_SHARE * limit)).any():
+    # Stamps off by up to half of _ROUNDED make at most 0.9 times this, as velocities of samples.
+    rounded = _ROUNDED * np.sqrt(np.square(qd).mean(axis=0)) / step**2
+    most = NOISE_SHARE * limit + rounded
+    if not ((of_q > most) | (of_qd > most)).any():
         return plan, None
     worst = float(max(of_q.max(), of_qd.max()))
-    kind = "positions" if (of_q > NOISE_SHARE * limit).any() else "velocities"
+    kind = "positions" if (of_q > most).any() else "velocities"
     text = (
         f"{kind} look measured: their noise alone would make accelerations of {worst:.2g} rad/s^2; "
         f"smoothed at {CUTOFF:g} Hz. Give the planned motion (target_q, or q, qd and qdd) for an "
