@@ -147,6 +147,7 @@ PLANS = {
 @given(**PLANS, uneven=st.floats(0.0, 1.0), digits=st.sampled_from([9, 6, 3]))
 @example(motion=fourier, seed=0, rate=237.0, derivatives=1, uneven=1.0, digits=6)  # 0.2 ms steps
 @example(motion=fourier, seed=0, rate=453.0, derivatives=1, uneven=0.0, digits=6)
+@example(motion=trapezoid, seed=1072, rate=466.25, derivatives=1, uneven=0.0, digits=6)
 @settings(max_examples=100, deadline=None)
 def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, digits):
     """Of any kind and rate, with stamps that are even, uneven (by up to a period), rounded."""

@@ -355,7 +355,8 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         return plan, None
     stamped, left = _mismatch(time, q, qd), _mismatch(even, q, qd)
     size, rest = (np.linalg.norm(part, axis=1) for part in (stamped, left))
-    worse = 6.0 * np.sqrt(np.square(stamped - left).mean(axis=0)) / period**2
+    jitter = np.sqrt(np.square(stamped - left).mean(axis=0)) - _rounding(q, period)
+    worse = 6.0 * jitter / period**2
     shown = (
         rest.sum() < EXPLAINED * size.sum()
         and rest.max() < EXPLAINED * size.max()
@@ -390,6 +391,11 @@ def _mismatch(time: Array, q: Array, qd: Array | None) -> Array:
     return np.asarray(slope * np.prod(others, axis=0)[:, None])
 
 
+def _rounding(q: Array, period: float) -> Array:
+    """Bound [n], rad, of the mismatch (RMS) that stamps rounded to _ROUNDED make: 0.41 of a way."""
+    return np.asarray(0.5 * _ROUNDED * np.sqrt(np.square(np.diff(q, axis=0)).mean(axis=0)) / period)
+
+
 def _least_acceleration(time: Array, q: Array, qd: Array) -> Array:
     """Least acceleration [k - 1, n], rad/s^2, of a motion from each point to the next.
 
@@ -410,9 +416,7 @@ def _smoothed(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
     time, q, qd, _ = plan.sampled(step * (1.0 + 1e-9))
     of_q = _ACCELERATION_GAIN * _noise(q) / step**2
     of_qd = 2**0.5 * _noise(qd) / step if plan.qd is not None else np.zeros_like(of_q)
-    # Stamps off by up to half of _ROUNDED make at most 0.9 times this, as velocities of samples.
-    rounded = _ROUNDED * np.sqrt(np.square(qd).mean(axis=0)) / step**2
-    most = NOISE_SHARE * limit + rounded
+    most = NOISE_SHARE * limit + 2.0 * _rounding(q, step) / step**2  # at most 1.8 times: velocities
     if not ((of_q > most) | (of_qd > most)).any():
         return plan, None
     worst = float(max(of_q.max(), of_qd.max()))
