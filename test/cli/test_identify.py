@@ -71,9 +71,13 @@ def test_an_arm_with_seven_joints_from_csv_to_model(tmp_path: Path, capsys: Capt
     joints = answer(capsys, "identify", *words)["joints"]
     assert [joint["name"] for joint in joints] == list(robot.joint_names)
     assert np.allclose([j["reflected_inertia"] for j in joints], INERTIA, rtol=0.01)
-    assert np.allclose([j["torque_constant"] for j in joints], 0.1, rtol=0.03)
-    assert np.allclose([j["coulomb_direct"] for j in joints], 2.0, rtol=0.06)
-    assert np.allclose([j["viscous"] for j in joints], 1.5, rtol=0.06)
+    scale = np.array([j["torque_constant"] for j in joints]) / 0.1
+    assert np.allclose(scale[:-1], 1.0, rtol=0.03)
+    # A last joint, with no weight to carry, shows its constant by its inertia, uncertain by 10 %;
+    # friction is current times the constant.
+    assert abs(scale[-1] - 1.0) < 2.0 * joints[-1]["std"]["torque_constant"] / 0.1 < 0.4
+    assert np.allclose([j["coulomb_direct"] for j in joints], 2.0 * scale, rtol=0.06)
+    assert np.allclose([j["viscous"] for j in joints], 1.5 * scale, rtol=0.06)
     assert len(answer(capsys, "inspect", bag)["joints"]) == 7
     words = [bag, "--robot", name, "--from", "target_moment"]
     assert answer(capsys, "base-parameters", *words)["rank"] == 48

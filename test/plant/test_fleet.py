@@ -18,6 +18,7 @@ from ur_energy_model.identification.pipeline import IdentificationOptions, ident
 from ur_energy_model.identification.torque_constants import (
     FLEET,
     FLEET_POWER,
+    LINK_WEIGHT_ERROR,
     TorqueConstantPrior,
     expected_inertia,
 )
@@ -213,7 +214,15 @@ def test_a_new_arm_starts_from_arms_like_it(found: FleetIdentification, bags: li
     true = draw_parameters(UR5E, ALIKE).torque_constant
     alone = identify(bags[-1:], ARM).model
     helped = identify(bags[-1:], ARM, IdentificationOptions(prior=prior)).model
-    assert deviations(helped).mean() < 0.8 * deviations(alone).mean()
+    # Of joints whose own currents hardly show it (inertia takes part of the load's). The error of
+    # the links' weight is common to arms of a type: none can lower another's.
+    weak = [joint.source["torque_constant"] != "current" for joint in alone.joints]
+    assert any(weak)
+    own = [
+        np.sqrt(deviations(each) ** 2 - (LINK_WEIGHT_ERROR * constants(each)) ** 2)
+        for each in (alone, helped)
+    ]
+    assert own[1][weak].mean() < 0.8 * own[0][weak].mean()
     errors = [np.sqrt(np.mean((constants(each) / true - 1.0) ** 2)) for each in (alone, helped)]
     assert errors[1] < errors[0]
     assert (np.abs(constants(helped) - true) < 3.0 * deviations(helped)).all()

@@ -14,7 +14,12 @@ import numpy as np
 
 from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
-from ur_energy_model.identification.least_squares import BlockedGram, cross_validate, solve
+from ur_energy_model.identification.least_squares import (
+    BlockedGram,
+    cross_validate,
+    pseudo_inverse,
+    solve,
+)
 from ur_energy_model.identification.power_structures import (
     STANDBY,
     PowerLayout,
@@ -204,7 +209,7 @@ class PowerFit:
         structure = physical(self.robot, torque_constant, deviation, self.known)
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
-            return self._result("physical", structure, {}, reason)
+            return self._result("physical", structure, {}, reason, deviation)
         simpler = three_coefficients(structure)
         whole, null = (
             cross_validate(self._project(each), each.prior, counts) for each in (structure, simpler)
@@ -219,7 +224,7 @@ class PowerFit:
             for name, each in (("common", whole), ("three coefficients", null))
         }
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        return self._result("physical", chosen, rmse, f"held-out RMSE: {words}")
+        return self._result("physical", chosen, rmse, f"held-out RMSE: {words}", deviation)
 
     def _scatter(self, coefficients: Array) -> float:
         """Standard deviation of the mean power of a block of time that coefficients leave [W].
@@ -245,8 +250,14 @@ class PowerFit:
         return np.asarray(full.T @ self.data.gram.blocks @ full)
 
     def _result(
-        self, kind: str, structure: Structure, comparison: dict[str, float], reason: str
+        self,
+        kind: str,
+        structure: Structure,
+        comparison: dict[str, float],
+        reason: str,
+        constant_std: Array | None = None,
     ) -> PowerFitResult:
+        """The result of a structure; `constant_std` [n] of torque constants from currents."""
         if self.samples:
             solution = solve(self._project(structure), structure.prior, self.data.counts.blocks)
             values, covariance = solution.coefficients, solution.covariance
@@ -262,12 +273,22 @@ class PowerFit:
         deviation = np.linalg.norm(roots, axis=1)
         conversion = coefficients[layout.conversion]
         # What no coefficient explains is an error of each joint's conversion that is independent
-        # of the others: further rows beside those of the covariance's square root.
+        # of the others, its torque constant's included: further rows beside those of the
+        # covariance's square root.
         error = np.full(layout.joints, 0.0 if kind == "catalogue" else MODEL_ERROR)
         if kind == "physical" and self.samples:
             error = self.conversion_error(conversion)
+        if constant_std is not None:
+            fitted = structure.torque.any(axis=1)  # by coefficients of their own
+            error = np.hypot(error, np.where(fitted, 0.0, constant_std / structure.base))
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
+        if self.samples:  # less what the coefficients take up of it: bus power shows the sum
+            weight = solution.effective_samples / (solution.samples * solution.residual**2)
+            weighted = weight * structure.basis.T @ self.data.gram.blocks.sum(axis=0)[:-1, :-1]
+            bread = pseudo_inverse(weighted @ structure.basis + structure.prior.precision)
+            omitted -= omitted @ (structure.basis @ bread @ weighted).T
+        errors = np.concatenate([roots.T, omitted])
         bus = BusModel(
             kind=kind,
             standby=float(max(coefficients[layout.standby], 0.0)),
@@ -278,7 +299,7 @@ class PowerFit:
                 "driver": float(deviation[layout.driver].mean()),
                 "motion": self._scatter(coefficients),
             },
-            errors=np.concatenate([roots.T, omitted])[:, layout.bus_errors],
+            errors=errors[:, layout.bus_errors],
             mode_power={name: float(total / n) for name, (total, n) in self.data.modes.items()},
             residual=residual,
             source=source,
@@ -294,7 +315,7 @@ class PowerFit:
             winding_resistance=coefficients[layout.copper],
             back_emf_constant=conversion,
             resistance_std=deviation[layout.copper],
-            back_emf_std=np.hypot(deviation[layout.conversion], error * conversion),
+            back_emf_std=np.linalg.norm(errors[:, layout.conversion], axis=0),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),
             current_delay=factors["current_delay"][0] if "current_delay" in factors else 0.0,

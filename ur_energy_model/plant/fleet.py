@@ -113,10 +113,13 @@ class SizeHierarchy:
         weight = np.exp(evidence - evidence.max())
         weight /= weight.sum()
         # Errors of measurements come from the model (friction, gears, masses), the same in all
-        # arms: the mean of many arms has at least the uncertainty of a single arm.
+        # arms: the mean of many arms has at least the uncertainty of a single arm. They enter as
+        # far as the prediction follows the measurements.
         count, precision = self._known[used].sum(axis=0), self._precision[used].sum(axis=0)
-        systematic = _LEAST**2 + np.where(count > 0, count / np.where(count > 0, precision, 1), 0)
-        covariance = posterior + self._between + np.diag(systematic)
+        systematic = np.where(count > 0, count / np.where(count > 0, precision, 1), 0)
+        gain = posterior @ self._information[:, used].sum(axis=1)
+        covariance = posterior + self._between + _LEAST**2 * np.eye(self._joints)
+        covariance += gain * systematic @ gain.swapaxes(1, 2)
         expected = weight @ mean
         apart = mean - expected
         spread = np.hypot(_GRID[:, 0], _GRID[:, 1])
