@@ -351,7 +351,8 @@ def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
         mean = (13.0 * (qd[1:-2] + qd[2:-1]) - qd[:-3] - qd[3:]) / 24.0
         period = float((np.diff(q, axis=0)[1:-1] * mean).sum() / max(np.square(mean).sum(), 1e-12))
     even: Array = period * index
-    if not 2.0 * _ROUNDED < np.ptp(time - even) <= 2.0 * period:
+    # Two periods, and half a one for what their estimate is off over the whole plan.
+    if not 2.0 * _ROUNDED < np.ptp(time - even) <= 2.5 * period:
         return plan, None
     stamped, left = _mismatch(time, q, qd), _mismatch(even, q, qd)
     size, rest = (np.linalg.norm(part, axis=1) for part in (stamped, left))
