@@ -61,8 +61,8 @@ def test_all_work_gives_the_model_that_identify_gives(
     learner.finish()
     same = identify([write_bag(tmp_path / "bag", work)], arm.robot).model
     later = arm.record(30.0, seed=53)
-    energies = [joint_energies(model, arm, later) for model in (learner.model, same)]
-    np.testing.assert_allclose(*energies, rtol=0.005)
+    found, expected = (joint_energies(model, arm, later) for model in (learner.model, same))
+    np.testing.assert_allclose(found, expected, rtol=0.005)
     np.testing.assert_allclose(constants(learner.model), constants(same), rtol=0.01)
 
 

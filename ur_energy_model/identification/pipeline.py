@@ -227,7 +227,7 @@ class ArmFit:
             dynamics = [replace(own, configured=self.mounting.setup) for own in dynamics]
         self._dynamics = dynamics
         one = options.payload if isinstance(options.payload, Payload) else None
-        self._carried = dict.fromkeys(self._recordings, one)
+        self._carried: dict[SessionData, Payload | None] = dict.fromkeys(self._recordings, one)
         self.replaced: list[str] = []  # what was identified in place of set payloads, in words
         # Payloads identified in place of set ones, by recording
         self.contradicted: dict[str, PayloadCheck] = {}
@@ -251,8 +251,8 @@ class ArmFit:
         checks: list[PayloadCheck] = []
         for _ in range(1 + _PAYLOADS if free else 1):
             self._carry(checks)
-            checks = check(self._fit(own_inertia=False).model)
-            checks = check_together(checks, self.contradicted)
+            alone = check(self._fit(own_inertia=False).model)
+            checks = check_together(alone, self.contradicted)
             if not any(entry.contradicts for entry in checks):
                 break
         return self._fit(own_inertia=True), checks
