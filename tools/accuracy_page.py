@@ -72,7 +72,7 @@ hand.
 
 **Held out** means that the model was not fitted to the recording, and that its path is not one of
 the fitted ones. If there is only one public recording of an arm, the model is evaluated on the
-recording it was fitted to, and the table says so. These rows show whether the structure of the
+recording it was fitted to, and the table reports it. These rows show whether the structure of the
 model fits, not whether it predicts.
 
 ## Torque, current and power
