@@ -284,7 +284,8 @@ class PowerFit:
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
         if self.samples:  # less what the coefficients take up of it: bus power shows the sum
-            weight = solution.effective_samples / (solution.samples * solution.residual**2)
+            least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
+            weight = solution.effective_samples / (solution.samples * least)
             weighted = weight * structure.basis.T @ self.data.gram.blocks.sum(axis=0)[:-1, :-1]
             bread = pseudo_inverse(weighted @ structure.basis + structure.prior.precision)
             omitted -= omitted @ (structure.basis @ bread @ weighted).T
