@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline
 
@@ -171,10 +171,14 @@ def test_clean_plans_stay_as_they_are(motion, seed, rate, derivatives, uneven, d
 @given(**PLANS, late=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_jittered_plans_are_spaced_evenly(motion, seed, rate, derivatives, late):
-    """With velocities, the energy is that of the plan, or the jitter made no difference."""
+    """With velocities, energy is that of the plan; of a smooth one its peak as well.
+
+    Where a trapezoid has its corners between the points is left open by them, and with it the peak.
+    """
     random, derivatives = np.random.default_rng(seed), max(derivatives, 1)
     time = np.arange(max(40, round(4.0 * rate)) + 1) / rate
     parts = (fourier if motion is between else motion)(time, seed)[: 1 + derivatives]
+    assume((np.abs(parts[1]).max(axis=1) > 0.0).sum() > 16)  # fewer can be uneven by chance
     jitter = random.uniform(0.0 if late else -1.0, 1.0, len(time)) / rate
     stamps = np.sort(time + jitter)
     stamps += np.maximum.accumulate(np.append(0, np.maximum(1e-6 - np.diff(stamps), 0)))
@@ -184,7 +188,8 @@ def test_jittered_plans_are_spaced_evenly(motion, seed, rate, derivatives, late)
     assert "jitter" in lines[0]
     found = predict_energy(MODEL, plan)
     assert found.total == pytest.approx(true.total, rel=0.02)
-    assert found.peak_power == pytest.approx(true.peak_power, rel=0.05)
+    if motion is not trapezoid:
+        assert found.peak_power == pytest.approx(true.peak_power, rel=0.05)
 
 
 def test_points_that_contradict_one_another_are_refused_with_the_place() -> None:

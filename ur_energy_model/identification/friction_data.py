@@ -235,10 +235,12 @@ def current_prior(robot: RobotDescription, law: FrictionLaw, j: int) -> Prior:
     speed, load = 0.5 * robot.max_velocity[[j]], 0.5 * robot.max_torque[[j]]
     middle = OperatingPoint(speed, load, ratio, _WARM)
     usual = {name: default for name, (_, default, _) in law.shape.items()}
-    for name, size in zip(law.parameters, np.abs(law.regressor(middle, usual)[0]), strict=True):
-        table.setdefault(name, (0.0, coulomb / max(size, _NEGLIGIBLE)))
-    if not (known and np.isfinite(rated)):
-        table = dict.fromkeys(table, (0.0, np.inf))
+    if known and np.isfinite(rated):
+        sizes = np.maximum(np.abs(law.regressor(middle, usual)[0]), _NEGLIGIBLE)
+        for name, size in zip(law.parameters, sizes, strict=True):
+            table.setdefault(name, (0.0, coulomb / size))
+    else:
+        table = dict.fromkeys(law.parameters, (0.0, np.inf))
     table[LOAD_ASYMMETRY] = (0.0, LOAD_ASYMMETRY_SPREAD if known else _NEGLIGIBLE)
     first = (1.0, TORQUE_CONSTANT_SPREAD) if known else (0.0, np.inf)
     mean, std = np.array([first, *(table[name] for name in law.parameters)]).T

@@ -394,9 +394,10 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     Returns:
         Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
     """
-    interrupted = threading.Event()
-    # Before rclpy's handler, which calls this one.
-    signal.signal(signal.SIGINT, lambda number, frame: interrupted.set())
+    # Before rclpy's handler, which calls this one. Without a lock, as in an Event: the next SIGINT
+    # can interrupt the handler while it holds the lock, and would wait for ever.
+    signals: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
     try:
@@ -408,7 +409,7 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     errors = UnexpectedErrors(outcome)
     outside, threading.excepthook = threading.excepthook, errors.of_thread
     try:
-        if interrupted.is_set():  # before rclpy had its handler
+        if signals:  # before rclpy had its handler
             return 0
         code = _run(make, threads, outcome, errors)
         return EXIT_CODE if errors.logged else code
