@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from types import FrameType
 
-ECHO = 1.0
-"""SIGINTs within this time after another one belong to the same Ctrl-C [s]."""
-MOMENT = 0.01
-"""Time by which an interrupt is postponed that cannot be raised [s]."""
+ECHO = 1.0  # SIGINTs within this time after another one belong to the same Ctrl-C [s]
+MOMENT = 0.01  # time by which an interrupt is postponed that cannot be raised [s]
 _IMPORT = "<frozen importlib._bootstrap>"
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ur_energy_model.typing import Array
 
-HIGHEST_CUTOFF = 0.9
-"""Highest cut-off over half the sample rate."""
+HIGHEST_CUTOFF = 0.9  # highest cut-off over half the sample rate
 
 
 def low_pass(

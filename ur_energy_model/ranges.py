@@ -43,13 +43,10 @@ DELAY = Quantity("s", -0.1, 0.1)
 TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
 FACTOR = Quantity("1", -1e6, 1e6)
-ERROR = Quantity("1", -1e12, 1e12)
-"""Of a parameter that may be unidentifiable, in its own unit."""
+ERROR = Quantity("1", -1e12, 1e12)  # of a parameter that may be unidentifiable, in its own unit
 VARIANCE = Quantity("1", -1e12, 1e12)
-GYRATION_RADIUS = 5.0
-"""Largest distance of a link's mass from its centre of mass [m]."""
-_NO_MOMENT = -1e-9
-"""Principal moments above this are zero but for rounding [kg m^2]."""
+GYRATION_RADIUS = 5.0  # largest distance of a link's mass from its centre of mass [m]
+_NO_MOMENT = -1e-9  # principal moments above this are zero but for rounding [kg m^2]
 _TESTED_TEMPERATURES = (5.0, 25.0, 50.0)
 """Joint temperatures at which friction must be positive [degC]."""
 

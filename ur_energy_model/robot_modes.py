@@ -9,22 +9,16 @@ SAFETY_MODES: dict[int, str] = {
     13: "three-position enabling stop",
 }  # fmt: skip
 
-BACKDRIVE = 6
-"""robot_mode in which the arm is moved by hand (freedrive)."""
+BACKDRIVE = 6  # robot_mode in which the arm is moved by hand (freedrive)
 BRAKES_RELEASED = (BACKDRIVE, 7)
 """robot_mode with brakes released: backdrive (freedrive) and running."""
-POWER_OFF = 3
-"""Highest robot_mode in which the joints have no power."""
-PROTECTIVE_STOP = 3
-"""safety_mode."""
-REDUCED = 2
-"""safety_mode with reduced limits; the arm is not stopped."""
-NORMAL_SAFETY = (1, 2)
-"""safety_mode in which the arm may move: normal, and with reduced limits."""
+POWER_OFF = 3  # highest robot_mode in which the joints have no power
+PROTECTIVE_STOP = 3  # safety_mode
+REDUCED = 2  # safety_mode with reduced limits; the arm is not stopped
+NORMAL_SAFETY = (1, 2)  # safety_mode in which the arm may move: normal, and with reduced limits
 SAFETY_STOPS = (3, 5, 6, 7, 8, 9, 12, 13)
 """safety_mode in which a safety function has stopped the arm."""
-PLAYING = 2
-"""runtime_state of a running program."""
+PLAYING = 2  # runtime_state of a running program
 
 # Names of the robot modes in telemetry and model files.
 

@@ -11,10 +11,8 @@ import os
 import signal
 import sys
 
-INTERRUPTED = 130
-"""Exit code of a command after Ctrl-C; that of a node is 0."""
-NOT_INSTALLED = 1
-"""Exit code where a package that only some commands need is not installed."""
+INTERRUPTED = 130  # exit code of a command after Ctrl-C; that of a node is 0
+NOT_INSTALLED = 1  # exit code where a package that only some commands need is not installed
 
 
 def ur_energy() -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-JOINT = "<joint>"
-"""In a topic name: stands for the name of each joint, prefix included."""
+JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix included
 
 
 @dataclass(frozen=True)

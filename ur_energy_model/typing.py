@@ -16,14 +16,11 @@ else:
 Array: TypeAlias = NDArray[np.float64]
 """Numbers; shape and unit are in the docstrings of functions that take or return them."""
 
-Mask: TypeAlias = NDArray[np.bool_]
-"""Selects elements of another array."""
+Mask: TypeAlias = NDArray[np.bool_]  # selects elements of another array
 
-Indices: TypeAlias = NDArray[np.intp]
-"""Indices into another array."""
+Indices: TypeAlias = NDArray[np.intp]  # indices into another array
 
-Bytes: TypeAlias = NDArray[np.uint8]
-"""Raw memory, such as serialised messages."""
+Bytes: TypeAlias = NDArray[np.uint8]  # raw memory, such as serialised messages
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Receives the finished share of the work (0 to 1; NaN if unknown) and the current step."""

@@ -302,8 +302,7 @@ D = TypeVar("D")
 Reader = Callable[[YamlTree], T]
 """Reads a value from a node of a file; raises InputError for one that it does not accept."""
 
-_MOST_NAMED = 30
-"""Most keys that a message lists."""
+_MOST_NAMED = 30  # most keys that a message lists
 
 
 class Record:
@@ -380,8 +379,7 @@ class Record:
         )
 
 
-SMALLEST = 1e-9
-"""Of a positive quantity, in its unit."""
+SMALLEST = 1e-9  # of a positive quantity, in its unit
 
 
 @dataclass(frozen=True)

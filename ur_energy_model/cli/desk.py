@@ -56,8 +56,7 @@ def simulate(options: argparse.Namespace) -> None:
         note(f"simulated {options.robot}: {server.ticker}")
 
 
-_ANY_ROBOT = "ur5e"
-"""Every UR arm has its joint names."""
+_ANY_ROBOT = "ur5e"  # every UR arm has its joint names
 
 
 def layouts(options: argparse.Namespace) -> None:

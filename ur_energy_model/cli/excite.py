@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     import argparse
 
 
-TOOL_SPEED = 1.5
-"""Speed limit of flange and elbow [m/s]."""
+TOOL_SPEED = 1.5  # speed limit of flange and elbow [m/s]
 
 
 def check_execution(options: argparse.Namespace, output: str) -> None:

@@ -336,8 +336,7 @@ def export(options: argparse.Namespace) -> None:
         note(f"{rows} rows of {options.table} written to {options.output}")
 
 
-WIDEST = 8
-"""Columns that a table in the terminal can have; of more, each row is a table."""
+WIDEST = 8  # columns that a table in the terminal can have; of more, each row is a table
 
 
 def sql(options: argparse.Namespace) -> None:

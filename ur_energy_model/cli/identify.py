@@ -254,8 +254,7 @@ def _joint_json(result: Identification, j: int) -> dict[str, Any]:
 
 # `ur_energy identify --per-arm`: one model per arm, and `--fleet`: a start from other arms.
 
-_SINGLE = ("gravity", "payload", "validate")
-"""Options that state something of one arm."""
+_SINGLE = ("gravity", "payload", "validate")  # options that state something of one arm
 
 
 def _identify_per_arm(options: argparse.Namespace) -> None:

@@ -46,12 +46,9 @@ def check_ports(stated: SinkOptions) -> None:
                     ) from None
 
 
-SAVE_PERIOD = 1.0
-"""Time between two savings of the counters [s]."""
-WAITING = 60.0
-"""Time between two lines for people while no samples come [s]."""
-LONGEST_BATCH = 0.05
-"""Longest time span of packets that are decoded together [s]."""
+SAVE_PERIOD = 1.0  # time between two savings of the counters [s]
+WAITING = 60.0  # time between two lines for people while no samples come [s]
+LONGEST_BATCH = 0.05  # longest time span of packets that are decoded together [s]
 
 
 def run(options: argparse.Namespace) -> None:

@@ -33,8 +33,7 @@ from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 
-PROOF = "proof"
-"""Recording of the run, in the folder of -o."""
+PROOF = "proof"  # recording of the run, in the folder of -o
 
 
 def run(options: argparse.Namespace) -> None:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-WIDTH = 80
-"""Columns of tables outside a terminal, and of descriptions in help texts."""
-LONG_HEADING = 7
-"""Headings of tables that are longer may be broken into lines."""
+WIDTH = 80  # columns of tables outside a terminal, and of descriptions in help texts
+LONG_HEADING = 7  # headings of tables that are longer may be broken into lines
 
 
 _NO_NUMBER = re.compile(r"(?<![\w./\"-])[-+]?(?:nan|inf)(?![\w./\"-])")
@@ -66,8 +64,7 @@ def warn(warnings: Iterable[str]) -> None:
         note(f"warning: {warning}")
 
 
-_NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")
-"""Cells that must stay in one line."""
+_NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")  # cells that must stay in one line
 _HEADING = re.compile(r"(.*)(?: |(?<=_)(?=[^\n]))", re.DOTALL)
 """A heading up to where it is broken last: at a space, or after an underscore."""
 
@@ -131,8 +128,7 @@ def print_objects(
     print_table(title, tuple(columns), rows)
 
 
-QUIET = 1.0
-"""Time after which a task that takes long is named where there is no bar [s]."""
+QUIET = 1.0  # time after which a task that takes long is named where there is no bar [s]
 
 
 @contextmanager

@@ -21,15 +21,11 @@ from ur_energy_model.options import add_options, host_address, number
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
 
-BAG_SUFFIXES = (".mcap", ".db3")
-"""Of files that are recordings."""
-ALL = tuple(name for names in GROUPS.values() for name in names)
-"""The subcommands."""
-USAGE = 2
-"""Exit code of a usage error."""
+BAG_SUFFIXES = (".mcap", ".db3")  # of files that are recordings
+ALL = tuple(name for names in GROUPS.values() for name in names)  # the subcommands
+USAGE = 2  # exit code of a usage error
 _Subparsers = argparse._SubParsersAction
-_FEW = 9
-"""Fewer words than these are listed."""
+_FEW = 9  # fewer words than these are listed
 _SYNONYMS = dict.fromkeys(("ip", "address", "robot-ip", "robot_ip"), ("host",)) | dict.fromkeys(
     ("time", "duration"), ("duration", "period", "cycle-time")
 )
@@ -274,8 +270,7 @@ def _add_option(parser: argparse._ActionsContainer, words: list[str], descriptio
 
 # Values of options that are neither paths, numbers nor words of a list.
 
-IDENTIFY = "identify"
-"""In place of a mass: the payload is identified from the motor currents."""
+IDENTIFY = "identify"  # in place of a mass: the payload is identified from the motor currents
 
 
 def _add_payload(parser: argparse._ActionsContainer, name: str, default: str) -> None:

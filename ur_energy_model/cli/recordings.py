@@ -34,10 +34,8 @@ from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, 
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import TelemetrySource
 
-GRACE_SECONDS = 2.0
-"""Time without samples after which a recording whose duration is over ends."""
-WATCH_SECONDS = 0.2
-"""Period of the progress display."""
+GRACE_SECONDS = 2.0  # time without samples after which a recording whose duration is over ends
+WATCH_SECONDS = 0.2  # period of the progress display
 
 
 # `ur_energy record`: a robot's telemetry into a bag, without losing a sample.

@@ -51,8 +51,7 @@ from ur_energy_model.typing import Array, Self
 
 START_TIMEOUT = 90.0
 """Longest time for a node to start [s]; the simulated arm is compiled on first use."""
-STOP_TIMEOUT = 10.0
-"""Longest time a child may take to end after SIGINT before it is killed [s]."""
+STOP_TIMEOUT = 10.0  # longest time a child may take to end after SIGINT before it is killed [s]
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
 Report: TypeAlias = Callable[..., None]

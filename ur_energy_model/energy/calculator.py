@@ -96,8 +96,7 @@ class MeasuredPowers:
     def __init__(self, model: EnergyModel, channels: Channels) -> None:
         self._drives = drives = Drives(model.joints, model.bus, model.session)
         self._delay, self._inductive = model.current_delay, bool(model.bus.inductance.any())
-        self._last: tuple[Array, Array] | None = None
-        """Speeds and currents of the last sample."""
+        self._last: tuple[Array, Array] | None = None  # speeds and currents of the last sample
         each, whole = np.arange(model.dof), np.arange(len(drives.standby_errors))
         matrix = np.zeros((6, model.dof, len(channels)))
         square, product, amperes, friction, inductive, shift = matrix
@@ -204,8 +203,7 @@ class BusCapacitor:
 _STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
-ACCELERATION_CUTOFF = 5.0
-"""Low-pass of accelerations differentiated from velocities [Hz]."""
+ACCELERATION_CUTOFF = 5.0  # low-pass of accelerations differentiated from velocities [Hz]
 
 
 class EnergyCalculator:

@@ -71,8 +71,7 @@ class EnergyCounters:
     ) -> None:
         self.channels, self._robot = channels, robot
         self.note: str | None = None
-        self._files: tuple[StateFile, ...] = ()
-        """The state and the journal."""
+        self._files: tuple[StateFile, ...] = ()  # the state and the journal
         self._last_problem: str | None = None
         try:
             known = None if path is None else self._open(path)
@@ -298,10 +297,8 @@ def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
 
 SCHEMA = 1
 LARGEST_NUMBER = 1 << 63
-LONGEST_TIME = 1.0e10
-"""Time that no counter reaches [s]: three centuries."""
-ALLOWANCE = 60.0
-"""Accounted time that counts in addition, for corrections [s]."""
+LONGEST_TIME = 1.0e10  # time that no counter reaches [s]: three centuries
+ALLOWANCE = 60.0  # accounted time that counts in addition, for corrections [s]
 
 
 @dataclass(frozen=True)
@@ -401,8 +398,7 @@ class Counters:
 
 # The two files of earlier versions: JSON, and a journal of two checksummed slots.
 
-LARGEST_OLD_FILE = 4 << 20
-"""Largest state file of an earlier version [bytes]."""
+LARGEST_OLD_FILE = 4 << 20  # largest state file of an earlier version [bytes]
 _HEAD = b"SQLite format 3\0"
 
 
@@ -445,8 +441,7 @@ def _old_counters(path: Path) -> Counters:
 
 # Values by key in an SQLite file.
 
-LARGEST = 64 << 20
-"""Largest value that is read [bytes]."""
+LARGEST = 64 << 20  # largest value that is read [bytes]
 CHECK_PERIOD = 0.5
 """Time between two checks that the file was not deleted, and until a disk is tried again [s]."""
 

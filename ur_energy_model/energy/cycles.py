@@ -42,19 +42,14 @@ SAME_POINT = 0.02
 corrections and measured positions nearly."""
 MOST_MARKS = 1024
 """Places at which a cycle may begin that are remembered; a cycle with more rests is not found."""
-SHORTEST_CYCLE = 1.0
-"""s."""
-LEAST_PATH = 0.1
-"""Motion of all joints together in a cycle, at least [rad]."""
-FIRM = 2e-3
-"""Speed of an arm that certainly rests [rad/s]."""
+SHORTEST_CYCLE = 1.0  # s
+LEAST_PATH = 0.1  # motion of all joints together in a cycle, at least [rad]
+FIRM = 2e-3  # speed of an arm that certainly rests [rad/s]
 LEAST_REST = 0.3
 """Rest of an arm whose cycle has one rest only [s]: exciting trajectories pass through such an
 instant once a period."""
-MOST = 0.6
-"""Share of the motion that a repetition must cover: approach and retreat may be in it."""
-SURE_COUNT = 5
-"""Number of repetitions that count whatever the share."""
+MOST = 0.6  # share of the motion that a repetition must cover: approach and retreat may be in it
+SURE_COUNT = 5  # number of repetitions that count whatever the share
 
 
 class Mark(NamedTuple):
@@ -70,8 +65,7 @@ class Mark(NamedTuple):
     program: str | None = None
 
 
-Marks = Mapping[int, Mark]
-"""Marks by index of their sample, ascending."""
+Marks = Mapping[int, Mark]  # marks by index of their sample, ascending
 
 
 @dataclass(frozen=True)
@@ -208,16 +202,12 @@ class CycleDetector:
         return [(k, PROGRAM) for k in np.flatnonzero(starts).tolist()]
 
 
-PROGRAM, DEPARTURE = -2, -1
-"""Kinds of marks; the others are digital outputs."""
+PROGRAM, DEPARTURE = -2, -1  # kinds of marks; the others are digital outputs
 _SPEED_PER_PERIOD, _STILL = 5.0, (0.01, 0.05)
 """Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
-_DENSEST = 0.2
-"""Shortest time between two marks of one kind [s]."""
-LARGEST = 1.0e6
-"""Positions and speeds beyond it are none [rad, rad/s]."""
-_MOST_HELD = 50
-"""Samples in which nothing begins that are taken together."""
+_DENSEST = 0.2  # shortest time between two marks of one kind [s]
+LARGEST = 1.0e6  # positions and speeds beyond it are none [rad, rad/s]
+_MOST_HELD = 50  # samples in which nothing begins that are taken together
 _ALIKE, _ALIKE_TIME = 0.05, 0.15
 """Relative difference of path and of time in motion between two cycles."""
 
@@ -263,10 +253,8 @@ class Repetition:
     """
 
     def __init__(self) -> None:
-        self._marks: dict[int, _Place] = {}
-        """The newest marks by number, in order."""
-        self._count = 0
-        """Number of marks so far."""
+        self._marks: dict[int, _Place] = {}  # the newest marks by number, in order
+        self._count = 0  # number of marks so far
         self._held: list[tuple[Array, Array, Array, Mask]] = []
         """Times, positions, speeds and whether they move: of the last sample that was taken, and
         of those behind it in which nothing begins, which are taken with later ones."""
@@ -279,8 +267,7 @@ class Repetition:
         program, and the end of the last cycle."""
         self._found: tuple[int, _Stretch] | None = None
         """Kind and shape of the cycle that repeats."""
-        self._program: int | None = None
-        """Number of the last program start."""
+        self._program: int | None = None  # number of the last program start
 
     def update(
         self,

@@ -114,10 +114,8 @@ class EnergyMessages:
         self._diagnostics.append(Messages.single(topic, stamp, payload))
 
 
-SUMMARY_RATE = 1.0
-"""Rate of energy/summary [Hz], as the estimator publishes it."""
-CHUNK_MESSAGES = 50
-"""Messages of a topic that are encoded together."""
+SUMMARY_RATE = 1.0  # rate of energy/summary [Hz], as the estimator publishes it
+CHUNK_MESSAGES = 50  # messages of a topic that are encoded together
 
 
 def write_energy_bag(

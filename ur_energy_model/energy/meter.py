@@ -23,10 +23,8 @@ from ur_energy_model.typing import Array, Mask
 # on later samples. Where the controller's clock started again, the recorded gaps or the host's
 # stamps show for how long samples were missing.
 
-DEFAULT_GAP_LIMIT = 0.1
-"""Longest step that is bridged at any sample rate [s]."""
-PERIODS = 2.5
-"""Longest step that is bridged at low sample rates, in sample periods."""
+DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
+PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods
 WINDOW, FEWEST = 15, 5
 """Steps whose median is the sample period, and the least number of steps that determines it."""
 FIRST_LIMIT = 0.5

@@ -28,14 +28,10 @@ LONGEST_STEP = 0.5
 """Longest step between snapshots within a motion [s]; a busy machine leaves some out."""
 TOLERANCE = (0.01, 0.05, 0.05)
 """Of the positions of a joint: least [rad], share of its way, largest [rad]."""
-AWAY = 0.005
-"""Distance of a joint from its first position at which a motion has begun [rad]."""
-AT_REST = 0.3
-"""Standstill that ends a motion [s]."""
-MOST_PLANS = 10
-"""Plans that are expected at the same time; the oldest gives way."""
-PERIOD = 0.02
-"""Period of the positions that are compared [s]."""
+AWAY = 0.005  # distance of a joint from its first position at which a motion has begun [rad]
+AT_REST = 0.3  # standstill that ends a motion [s]
+MOST_PLANS = 10  # plans that are expected at the same time; the oldest gives way
+PERIOD = 0.02  # period of the positions that are compared [s]
 
 Point = tuple[float, MeterReading]
 Verdict = tuple[object, MeterReading | str]

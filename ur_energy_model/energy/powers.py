@@ -27,12 +27,9 @@ from ur_energy_model.typing import Array, Indices
 class ArmState(IntEnum):
     """State of the arm; exactly one applies at any time."""
 
-    OFF = 0
-    """Joints without power."""
-    BRAKED = 1
-    """Joints powered, brakes engaged (idle)."""
-    STANDSTILL = 2
-    """Brakes released, held in place by the motors."""
+    OFF = 0  # joints without power
+    BRAKED = 1  # joints powered, brakes engaged (idle)
+    STANDSTILL = 2  # brakes released, held in place by the motors
     MOVING = 3
     PROTECTIVE_STOP = 4
 

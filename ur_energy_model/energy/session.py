@@ -68,8 +68,7 @@ class FrictionSplit:
 
 ANCHOR_SPEED = 0.1
 """Least joint speed that is used, away from stiction and the reversal of friction [rad/s]."""
-CORRELATION_TIME = 0.3
-"""Correlation time of the model error of a current [s]."""
+CORRELATION_TIME = 0.3  # correlation time of the model error of a current [s]
 WITHIN_SESSION = 0.03
 """Relative standard deviation of friction within a session: warming, different motions."""
 TILT_SPREAD = 0.09
@@ -81,8 +80,7 @@ USUAL_MISFIT = 3.0
 """Error of currents in a session over that of filtered currents in the fit, which vibration, noise
 and another day explain: 1.6 to 3 in nine of ten pairs of UR10e recordings, 7 and more where payload
 or arm are others."""
-ANCHOR_BLOCK = 0.25
-"""Time of samples that are used together [s]."""
+ANCHOR_BLOCK = 0.25  # time of samples that are used together [s]
 
 
 class FrictionAnchor:
@@ -96,8 +94,7 @@ class FrictionAnchor:
         n = model.dof
         self.prior = Session.unanchored(model.bus.standby, model.sessions, n)
         self.split = FrictionSplit(model.in_session(self.prior))
-        self.moving_seconds = np.zeros(n)
-        """Motion of each joint so far [s]."""
+        self.moving_seconds = np.zeros(n)  # motion of each joint so far [s]
         self._residual = np.array([joint.current_residual for joint in model.joints])
         # Time integrals of products of friction per scale and tilt, the currents left, and 1
         # [n, 4, 4], A^2 s.
@@ -252,19 +249,15 @@ class RunningMean:
 # arm is then in the standby power with the opposite sign, so that the whole arm's power at
 # standstill does not have it, and that in motion only the difference.
 
-BLOCK = 0.05
-"""Length of the averaging blocks [s]."""
-SETTLING = 0.15
-"""Standstill before averaging begins, so that transients have decayed [s]."""
-ANCHORING = 0.5
-"""Settled standstill after which the session's standby counts as known [s]."""
+BLOCK = 0.05  # length of the averaging blocks [s]
+SETTLING = 0.15  # standstill before averaging begins, so that transients have decayed [s]
+ANCHORING = 0.5  # settled standstill after which the session's standby counts as known [s]
 STANDBY_TIME_CONSTANT = 10.0
 """Of the tracked standby power [s]: bus noise of 3 W a sample at 500 Hz leaves 0.03 W."""
 ANCHORED_STD = 0.4
 """Standard deviation of a session's standby after long standstill [W]: holding currents depend on
 the pose, and standby drifts between standstills."""
-BLOCK_NOISE = 0.8
-"""Standard deviation of a block's mean for fewer than four blocks [W]."""
+BLOCK_NOISE = 0.8  # standard deviation of a block's mean for fewer than four blocks [W]
 STRETCH = 3600.0
 """Longest time for which a finished recording has one standby power [s]: it drifts."""
 
@@ -385,10 +378,8 @@ class StandbyTracker:
         self.limit, self.enabled = limit, enabled
         self._mean = StandstillMean(STANDBY_TIME_CONSTANT, ANCHORED_STD)
         self._stretches, self._whole = Stretches(), StandstillMean(math.inf, self.motion)
-        self.settled: list[SettledStandby] = []
-        """Of the stretches that are over."""
-        self._still = 0.0
-        """Duration of the current standstill [s]."""
+        self.settled: list[SettledStandby] = []  # of the stretches that are over
+        self._still = 0.0  # duration of the current standstill [s]
         self._block: float | None = None
         """Number of the block in progress; its time [s], energy without motors and drivers [J],
         changes of their energy per error [k], J, and whether all samples are of standstill."""
@@ -566,10 +557,8 @@ class RecordingStandby(StandbyTracker):
 
 # A model in the session of its arm, as far as that is known.
 
-_TOGETHER = 4.0
-"""Time of the samples that are used together [s]: their dynamics take longest."""
-_PERIOD = 0.04
-"""Of the samples that are used [s]; errors of the currents correlate for longer."""
+_TOGETHER = 4.0  # time of the samples that are used together [s]: their dynamics take longest
+_PERIOD = 0.04  # of the samples that are used [s]; errors of the currents correlate for longer
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 _WARMTH = "joint_temperatures"
 

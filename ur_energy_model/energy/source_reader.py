@@ -11,10 +11,8 @@ from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
-RETRY_PERIOD = 1.0
-"""Pause before a controller that cannot be reached is tried again [s]."""
-READ_TIMEOUT = 0.2
-"""Longest wait for samples before the thread checks whether to stop [s]."""
+RETRY_PERIOD = 1.0  # pause before a controller that cannot be reached is tried again [s]
+READ_TIMEOUT = 0.2  # longest wait for samples before the thread checks whether to stop [s]
 
 
 class SourceReader:

@@ -33,8 +33,7 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Array, Mask
 
-MOST_POWER = 1.0e5
-"""Power that no arm takes [W]: the largest ones take some kilowatts."""
+MOST_POWER = 1.0e5  # power that no arm takes [W]: the largest ones take some kilowatts
 
 
 def most_power(robot: RobotDescription) -> float:
@@ -258,8 +257,7 @@ SAME_DAY = 43_200.0
 CONTINUED = 60.0
 """The same where the time of day is not known, the recording being the later one [s]: many
 controllers' clocks begin with each start, so that other days have similar times."""
-CLOCKS_APART = 5.0
-"""Drift of the controller's clock from the host's within SAME_DAY [s]."""
+CLOCKS_APART = 5.0  # drift of the controller's clock from the host's within SAME_DAY [s]
 _YEAR_2000 = 9.5e8
 
 

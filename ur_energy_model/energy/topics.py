@@ -20,8 +20,7 @@ from ur_energy_model.typing import Array, Indices
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
 """Parts of the arm besides its joints, and their channels; together they are the total."""
-ARM_NAMES = (*PARTS, "total", "bus", "residual")
-"""Names behind those of the joints."""
+ARM_NAMES = (*PARTS, "total", "bus", "residual")  # names behind those of the joints
 STAMPED_ARM_NAMES = ("total", "bus", "standby", "residual")
 """Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
@@ -132,8 +131,7 @@ def numbers(
 
 # Colour and size that show the power of a joint in 3D, the same in every viewer.
 
-FULL_SCALE = 100.0
-"""Power at which a joint is red [W]."""
+FULL_SCALE = 100.0  # power at which a joint is red [W]
 SMALLEST_DIAMETER, DIAMETER_RANGE = 0.10, 0.08
 """Diameter of a sphere at zero power, and the increase at full scale [m]."""
 

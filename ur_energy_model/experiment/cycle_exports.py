@@ -26,12 +26,10 @@ from ur_energy_model.trajectory.motions import Chain
 from ur_energy_model.trajectory.plan import Plan, csv_text
 from ur_energy_model.typing import Array
 
-STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)
-"""Times between points that are tried, largest first [s]."""
+STEPS = (0.08, 0.04, 0.02, 0.01, 0.005)  # times between points that are tried, largest first [s]
 POSITION_ERROR = 1.5e-4
 """Largest distance between the motion and the quintic between its points [rad]."""
-_AFTER = 2e-3
-"""From the rest point before a move to the first point with its acceleration [s]."""
+_AFTER = 2e-3  # from the rest point before a move to the first point with its acceleration [s]
 
 
 def trajectory_points(motion: Chain) -> Plan:

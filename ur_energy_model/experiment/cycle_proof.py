@@ -26,8 +26,7 @@ from ur_energy_model.typing import Array, Mask
 
 FIELDS = ("target_q", "actual_robot_voltage", "actual_robot_current", "joint_temperatures")
 """RTDE fields that the saving is computed from."""
-TEMPLATE_STEP = 0.02
-"""Step of the comparison of recorded and planned motion [s]."""
+TEMPLATE_STEP = 0.02  # step of the comparison of recorded and planned motion [s]
 SHIFTS, FINER = np.arange(-0.1, 0.5, 0.01), np.arange(-0.01, 0.0101, 1e-3)
 """Delays that a cycle may have beyond that of the one before it, and about the best of them [s]."""
 DEPARTURE, LARGEST_MISFIT = 2e-3, 0.02

@@ -104,10 +104,8 @@ def shown(
     return rows
 
 
-SAMPLES_PER_HARMONIC = 12
-"""Samples per period and harmonic in the search."""
-VALUE_RATE = 100.0
-"""Sampling rate of the reported figures [Hz]."""
+SAMPLES_PER_HARMONIC = 12  # samples per period and harmonic in the search
+VALUE_RATE = 100.0  # sampling rate of the reported figures [Hz]
 _SHRINK, _RANGE, _LEAST_ROOM = 0.98, np.pi, 0.05
 """Factor on a motion that narrowly fails; centres of motion are drawn from plus or minus the second
 [rad]; shortest way to a joint limit that counts, for a centre at the limit [rad]."""

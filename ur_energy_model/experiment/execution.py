@@ -100,10 +100,8 @@ class ExecutionResult:
     temperatures: Array  # of the joints before and after [2, n], degC; NaN if unknown
 
 
-FOLLOWING_ERROR = 0.1
-"""Tolerated difference of measured and commanded joint position [rad]."""
-SILENCE = 1.0
-"""Time without telemetry after which the connection counts as lost [s]."""
+FOLLOWING_ERROR = 0.1  # tolerated difference of measured and commanded joint position [rad]
+SILENCE = 1.0  # time without telemetry after which the connection counts as lost [s]
 
 
 class SafetyMonitor:
@@ -165,10 +163,8 @@ class SafetyMonitor:
         return None if value is None or not np.isfinite(value[0]) else int(value[0])
 
 
-_STEP = 0.02
-"""Largest joint step between checked positions [rad]."""
-_TIGHT = 0.01
-"""Minimum distance on the path, unless the arm starts or ends closer [m]."""
+_STEP = 0.02  # largest joint step between checked positions [rad]
+_TIGHT = 0.01  # minimum distance on the path, unless the arm starts or ends closer [m]
 _UPRIGHT = {1: -np.pi / 2, 2: 0.0, 3: -np.pi / 2}
 """Shoulder lift, elbow and wrist 1 of a UR arm that points straight up."""
 
@@ -215,8 +211,7 @@ def path_distance(corners: list[Array], geometry: ArmGeometry) -> float:
 
 MARGIN, _POLL, _SETTLE = 0.5, 0.02, 5.0
 """Recorded rest before and after the trajectory, and pauses and limit of waiting [s]."""
-_ARRIVED = 1e-2
-"""Largest joint distance to the start at which a trajectory may begin [rad]."""
+_ARRIVED = 1e-2  # largest joint distance to the start at which a trajectory may begin [rad]
 
 
 def execute(

@@ -61,8 +61,7 @@ def sample_period(motion: PeriodicMotion, rate: float) -> tuple[Array, Array, Ar
     return time, *motion.sample(time)
 
 
-CHECK_RATE = 500.0
-"""Sampling rate of the checks [Hz]."""
+CHECK_RATE = 500.0  # sampling rate of the checks [Hz]
 _REST = 1e-9
 _ROUNDING = 1e-6
 _TIGHTER = 0.99

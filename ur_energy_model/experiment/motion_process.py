@@ -100,10 +100,8 @@ end
 
 State = Literal["connecting", "idle", "moving", "finished", "stopped", "failed", "closed"]
 
-STOP_SECONDS = 0.4
-"""Time to slow a followed trajectory down to rest on its path."""
-JOINT_STOP = 1.5
-"""Deceleration that stops a joint move [rad/s^2]."""
+STOP_SECONDS = 0.4  # time to slow a followed trajectory down to rest on its path
+JOINT_STOP = 1.5  # deceleration that stops a joint move [rad/s^2]
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
 CONNECT_SECONDS = 30.0

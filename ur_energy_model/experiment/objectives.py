@@ -19,8 +19,7 @@ from ur_energy_model.typing import Array
 
 COULOMB_SMOOTHING = 0.05
 """Speed scale of tanh(qd / scale), which approximates sign(qd) in the search [rad/s]."""
-REST = 1e-9
-"""Speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]."""
+REST = 1e-9  # speeds up to this count as rest; rounding errors of zero are far smaller [rad/s]
 _STEP = 1e-6
 
 

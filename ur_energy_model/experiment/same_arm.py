@@ -25,15 +25,13 @@ MASS, CENTRE = 0.05, 0.02
 """Tolerated difference of configured payloads [kg] and of their centres of mass [m]."""
 TOOL = 0.01
 """Tolerated distance between tool centre points [m]: nominal kinematics are off by millimetres."""
-NEAR = 0.1
-"""Largest joint distance to the recorded cycle at which the arm stands on it [rad]."""
+NEAR = 0.1  # largest joint distance to the recorded cycle at which the arm stands on it [rad]
 
 _TARGETS = ("target_q", "target_qd", "target_qdd", "target_moment")
 _FIELDS = (*_TARGETS, "actual_q", "actual_TCP_pose", "payload", "payload_cog")
 _THINNING, _SAMPLES = 25, 200
 """One of so many recorded samples is used; most samples from which mounting and tool are found."""
-_GRAVITY = 9.82
-"""Prior deviation of each component of gravity [m/s^2]: any mounting."""
+_GRAVITY = 9.82  # prior deviation of each component of gravity [m/s^2]: any mounting
 _TORQUE_SHARE = 0.02
 """Deviation of target_moment from the nominal dynamics, share of the largest torque."""
 

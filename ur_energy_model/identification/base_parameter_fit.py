@@ -84,8 +84,7 @@ class NormalisedError:
     rate: float  # of the points [Hz]
 
 
-BaseChoice = Callable[[FullRegressor], Sequence[str]]
-"""Names the base columns of a regressor."""
+BaseChoice = Callable[[FullRegressor], Sequence[str]]  # names the base columns of a regressor
 
 
 class BaseParameterFit:

@@ -31,10 +31,8 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
 
-KEY = "null_models"
-"""Of the null models in the provenance of a model, by name."""
-ANCHOR_SECONDS = 3.0
-"""Motion of a joint that its session's friction scale is taken from [s]."""
+KEY = "null_models"  # of the null models in the provenance of a model, by name
+ANCHOR_SECONDS = 3.0  # motion of a joint that its session's friction scale is taken from [s]
 _TERMS, _FIXED = 6, 2
 _FRICTION: Mask = np.arange(_TERMS) >= _FIXED
 _STANDING = 1e-3

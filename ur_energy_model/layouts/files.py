@@ -19,12 +19,10 @@ from ur_energy_model.files import config_file
 # ArmTopics: topics, frames and plots of one arm in a cell.
 
 COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#17becf", "#7f7f7f", "#000000")
-WINDOW = 60.0
-"""Time span of the plots [s]."""
+WINDOW = 60.0  # time span of the plots [s]
 JOINT_PLOTS = ("Joints [W]", "Joint energy since reset [J]")
 """Titles of the plots with a curve per joint."""
-ENERGY, POWER = "position", "velocity"
-"""Fields of the topic energy."""
+ENERGY, POWER = "position", "velocity"  # fields of the topic energy
 _NAMESPACE = re.compile(r"(/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*/?)?", re.ASCII)
 
 
@@ -99,8 +97,7 @@ class ArmTopics:
 # Layout of Foxglove (JSON): plots, the arm in 3D, diagnostics.
 
 ARM = "3D!arm"
-LEGEND_WIDTH = 190
-"""Width of a plot's legend, beside its curves."""
+LEGEND_WIDTH = 190  # width of a plot's legend, beside its curves
 CAMERA = {
     "distance": 2.6,
     "perspective": True,

@@ -33,15 +33,11 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Pauses before a process that has ended by itself is started again [s]."""
-MOST_FAILURES = 3
-"""A state with which the process has ended this often in a row is given up."""
+MOST_FAILURES = 3  # a state with which the process has ended this often in a row is given up
 LEARNER = "ur_energy_model.learning.learner:Learner"
-SEND_PERIOD = 1.0
-"""Samples are sent to the process in blocks of this length [s]."""
-MOST_WAITING = 30_000
-"""Largest number of samples that wait for the process, a minute at 500 Hz."""
-FINISH_SECONDS = 3.0
-"""Longest wait for the last state at the end [s]."""
+SEND_PERIOD = 1.0  # samples are sent to the process in blocks of this length [s]
+MOST_WAITING = 30_000  # largest number of samples that wait for the process, a minute at 500 Hz
+FINISH_SECONDS = 3.0  # longest wait for the last state at the end [s]
 
 # What the parent sends: `BeginLearning`, samples, and None to send the state and end. What the
 # process sends: `Progress`; (run, state of the learner); text about what went wrong; and, before
@@ -138,8 +134,7 @@ class BackgroundLearning:
         self._failures_with_state = self._left_out = self.failures = 0
         self.progress = Progress()
         self.problem: str | None = None
-        self._reason: str | None = None
-        """Why the process ends by itself."""
+        self._reason: str | None = None  # why the process ends by itself
 
     @property
     def left_out(self) -> int:
@@ -386,15 +381,12 @@ class LearnerProcess:
 
 # In the process.
 
-CPU_SHARE = 0.05
-"""Mean share of a core that learning may use."""
-CPU_RESERVE = 3.0
-"""Computing time that may be used in advance [s], for the first models."""
+CPU_SHARE = 0.05  # mean share of a core that learning may use
+CPU_RESERVE = 3.0  # computing time that may be used in advance [s], for the first models
 FIRST_STATE_PERIOD, STATE_PERIOD = 2.0, 30.0
 """Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
 to the last value."""
-PROGRESS_PERIOD = 0.5
-"""Shortest time between two reports of progress [s]."""
+PROGRESS_PERIOD = 0.5  # shortest time between two reports of progress [s]
 NICENESS = 15
 
 

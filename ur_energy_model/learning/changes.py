@@ -52,12 +52,10 @@ _SETUP = DriftNoise(
 _LEAST, _LEAST_STANDBY, _LEAST_SETUP = 0.095, 2.0, np.array([0.4, 0.035, 0.035])
 """Steps that are reported: friction from 10 %, standby from 2 W, 0.4 kg, 2 degrees."""
 _SETUP_SESSION_RATIO = 14.0
-TYPICAL_SPEED = 0.5
-"""Speed at which friction is stated in words [rad/s]."""
+TYPICAL_SPEED = 0.5  # speed at which friction is stated in words [rad/s]
 _RANGE = np.array([0.1, 0.3, 0.6, 1.0, 2.0])
 """Speeds over which two models are compared without knowledge of the work [rad/s]."""
-_GUESSED = 0.25
-"""Uncertainty of such a difference between two models, as a share of it."""
+_GUESSED = 0.25  # uncertainty of such a difference between two models, as a share of it
 _REBASED, _REBASED_STANDBY, _REBASED_SETUP = 0.005, 0.1, np.array([0.02, 0.002, 0.002])
 """Standard deviations between two models of one arm after a minute of work that both were compared
 on: logarithm of friction, standby power [W], payload [kg] and tilt [rad]."""
@@ -91,8 +89,7 @@ class ChangeMonitor:
         self._base = model
         """That levels of friction are relative to, until a minute was measured with `model` too."""
         self._next: MinuteMeter | None = None
-        self._whole = False
-        """Whether the minute in progress began with the next meter."""
+        self._whole = False  # whether the minute in progress began with the next meter
         self._moving_seconds = 0.0
         self._payload_reported = False
         """Whether a change of the payload was reported in this session."""

@@ -157,13 +157,11 @@ class DriftFilter:
 
 LATEST, SESSIONS = 30, 6
 """Possible times of a step: the last minutes, and the last starts of a session."""
-_MEMORY = 240.0
-"""Minutes over which the size of the innovations is averaged."""
+_MEMORY = 240.0  # minutes over which the size of the innovations is averaged
 _LARGEST = 9.0
 """Limit of a squared innovation in that average, so that a step hardly changes it; and of the
 average."""
-_NEVER = -1e9
-"""Minutes of a possible step that is out of the question."""
+_NEVER = -1e9  # minutes of a possible step that is out of the question
 _RATIO = 30.0
 """Twice the logarithm of the likelihood ratio from which a step within a session is certain."""
 _MINUTES, _SESSION_MINUTES = 3.0, 10.0
@@ -173,10 +171,8 @@ _EXPLAINED = 0.6
 1 for a step, far less for a single bad minute."""
 _SETTLING = 20.0
 """Measured minutes of a channel before anything is reported: before, its usual level is unknown."""
-_BACK = 0.5
-"""A level is usual again closer to it than this share of the smallest reported step."""
-FORGETTING_DAYS = 30.0
-"""Time constant after which a changed level counts as usual."""
+_BACK = 0.5  # a level is usual again closer to it than this share of the smallest reported step
+FORGETTING_DAYS = 30.0  # time constant after which a changed level counts as usual
 _SUMS = ("minutes", "information", "product", "squares")
 """Of each possible onset and channel [h, c]: measured minutes since then, and sums of signature
 squared, signature times innovation, and innovation squared, in units of their covariance."""
@@ -213,13 +209,11 @@ class LevelDetector:
         self._least = least * np.ones(channels)
         self._session_ratio = session_ratio
         self.filter = DriftFilter(noise, channels)
-        self._time = np.nan
-        """Of the last minute or start [s]; NaN before the first."""
+        self._time = np.nan  # of the last minute or start [s]; NaN before the first
         self._usual = np.zeros(channels)
         """Usual level before the reported changes, at the reference temperature."""
         self.changed = np.zeros(channels, dtype=bool)
-        self._measured = np.zeros(channels)
-        """Measured minutes."""
+        self._measured = np.zeros(channels)  # measured minutes
         self._square = np.ones(channels)
         """Mean squared innovation of each channel over the filter's own variance."""
         sums = {name: np.zeros((0, channels)) for name in _SUMS}

@@ -74,5 +74,4 @@ class Need:
     words: str
 
 
-NEEDS = "needs"
-"""Key of the needs in the provenance of a learned model."""
+NEEDS = "needs"  # key of the needs in the provenance of a learned model

@@ -54,10 +54,8 @@ from ur_energy_model.typing import Array
 MOST_SESSIONS = 8
 _TOTAL, _SHARES = 400.0, (50.0, 200.0)
 """Motion kept of all sessions, and least and most of each [s]; what decides the size of a state."""
-_MOST_TARGETS = 600
-"""Samples of noise-free targets kept of a session."""
-_GROWTH = 1.3
-"""Factor by which a session must grow before an undecided setup is estimated again."""
+_MOST_TARGETS = 600  # samples of noise-free targets kept of a session
+_GROWTH = 1.3  # factor by which a session must grow before an undecided setup is estimated again
 _LEAST_CHECKED, _CHECKED_AGAIN = 20.0, 2.0
 """Motion from which the payload of a session is checked [s], and its growth until the next time:
 the check takes as long as the fit."""
@@ -183,8 +181,7 @@ class ArmInformation:
         self._known_power = power_prior(robot, prior)
         self._number, self._sessions = 0, list[_Session]()
         self._estimate: DynamicsEstimate | None = None
-        self._estimated_from = 0
-        """Samples of the session in the last estimate of its setup."""
+        self._estimated_from = 0  # samples of the session in the last estimate of its setup
         self._checks: dict[str, tuple[int, tuple[PayloadCheck, ...]]] = {}
         """Of the payloads of sessions, with the samples that they had."""
         self._use(prior, fitted=False)

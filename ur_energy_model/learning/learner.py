@@ -51,8 +51,7 @@ from ur_energy_model.typing import Progress
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 """Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
 LATER = 600.0
-_MOST_QUEUED = 12
-"""Windows that wait for `step`; older ones are left out."""
+_MOST_QUEUED = 12  # windows that wait for `step`; older ones are left out
 _NUMBERS = (
     "version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
 )  # fmt: skip
@@ -114,8 +113,7 @@ class Learner:
         self._learned = LearnedTime()
         self._information = ArmInformation(robot, model)
         self._coverage, self._monitor = Coverage(robot.dof), ChangeMonitor(model)
-        self._work: ReferenceWork | None = None
-        """By the model in use; None before it is needed."""
+        self._work: ReferenceWork | None = None  # by the model in use; None before it is needed
         self._limits = rated_limits(robot)
         self._windows = Windows()
         self._queue: deque[Telemetry] = deque()
@@ -124,8 +122,7 @@ class Learner:
         self._trial: dict[str, ModelRecord] = {}
         """Of the present model and of the candidate that may replace it; empty without one."""
         self._fitted_until = 0.0
-        self._noticed: list[str] = []
-        """Sessions whose undeclared payload was reported."""
+        self._noticed: list[str] = []  # sessions whose undeclared payload was reported
         self._last_time: float | None = None
         self._end_of_session = False
         self._info = RecordingInfo()

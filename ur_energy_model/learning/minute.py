@@ -25,22 +25,18 @@ from ur_energy_model.telemetry.samples import (
 )
 from ur_energy_model.typing import Array, Mask
 
-MINUTE = 60.0
-"""Length of a minute of the controller's clock [s]."""
-LEAST_MOTION = 3.0
-"""Motion of a joint in a minute from which its friction is estimated [s]."""
+MINUTE = 60.0  # length of a minute of the controller's clock [s]
+LEAST_MOTION = 3.0  # motion of a joint in a minute from which its friction is estimated [s]
 _RATE = 25.0
 """Samples used per second; the model's error of a current correlates over CORRELATION_TIME."""
 _FRICTION_PRIOR = 1.0
 _NUISANCE_PRIOR = (3.0, 0.5, 0.5, 0.5, 0.3, 0.3)
 """Standard deviations before a minute's data of what the joints share: mass [kg], three first
 moments [kg m], two tilts [rad]."""
-_LEAST_GAIN = 0.01
-"""Relative standard deviation of a joint's torque per ampere, at least."""
+_LEAST_GAIN = 0.01  # relative standard deviation of a joint's torque per ampere, at least
 _LEAST_SHARE = 1e-3
 """Least precision of a torque per ampere from data alone, over that of the model's value."""
-_NOISE_SHARE = 0.02
-"""Least error of a current, as a share of the RMS current."""
+_NOISE_SHARE = 0.02  # least error of a current, as a share of the RMS current
 _ROUNDS = 2
 
 
@@ -187,8 +183,7 @@ class MinuteMeter:
         )
 
 
-_LEAST_STILL = 2.0
-"""Settled standstill in a minute from which its standby power is stated [s]."""
+_LEAST_STILL = 2.0  # settled standstill in a minute from which its standby power is stated [s]
 _FIELDS = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
 _LONGEST_STEP = 0.5
 
@@ -230,8 +225,7 @@ class StandbyMinutes:
         return out
 
 
-WINDOW = 5.0
-"""Length of a window [s]."""
+WINDOW = 5.0  # length of a window [s]
 
 
 class Windows:
@@ -242,10 +236,8 @@ class Windows:
     """
 
     def __init__(self) -> None:
-        self.origin = 0.0
-        """Time at which the first window began [s]."""
-        self.pending: list[Telemetry] = []
-        """Batches of the window that is not complete yet."""
+        self.origin = 0.0  # time at which the first window began [s]
+        self.pending: list[Telemetry] = []  # batches of the window that is not complete yet
 
     def add(self, batch: Telemetry) -> list[Telemetry]:
         """Windows completed by a batch with finite times."""

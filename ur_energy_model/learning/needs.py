@@ -77,21 +77,15 @@ class Coverage:
 
 
 REFERENCE_WORK = "trajectory_a"
-SHOWN_SECONDS = 2.0
-"""Motion in a range of speeds after which it counts as shown [s]."""
-LEAST_SHARE = 0.3
-"""Smallest share of the energy that is listed [%]."""
-MOST = 5
-"""Longest list."""
+SHOWN_SECONDS = 2.0  # motion in a range of speeds after which it counts as shown [s]
+LEAST_SHARE = 0.3  # smallest share of the energy that is listed [%]
+MOST = 5  # longest list
 _EXTRAPOLATION = 0.17
 """Relative error of friction per doubling of the speed beyond the fitted ones: Coulomb and viscous
 friction fitted below 0.5 rad/s to a UR5e's factory calibration is 46 % too high at 3.2 rad/s."""
-_SLOPE = 0.01
-"""Relative change of friction with temperature that the model may lack [1/K]."""
-_COLD = 10.0
-"""Temperature of a cold start below the shown ones [K]."""
-_WARM_RANGE = 6.0
-"""Range of temperatures that shows their effect [K]."""
+_SLOPE = 0.01  # relative change of friction with temperature that the model may lack [1/K]
+_COLD = 10.0  # temperature of a cold start below the shown ones [K]
+_WARM_RANGE = 6.0  # range of temperatures that shows their effect [K]
 _EVEN_LOAD = 0.2
 """Share of gravity in the range of a joint's load from which changing loads are listed."""
 _RATE = 50.0

@@ -24,10 +24,8 @@ from ur_energy_model.model.model_file import document, load_model, model_text, s
 from ur_energy_model.typing import Array
 
 SCHEMA = 1
-LARGEST = 64 << 20
-"""Largest file that is read, and largest content, unpacked [bytes]."""
-LONGEST_LABEL = 64
-"""Longest part of a serial number in the name of a file."""
+LARGEST = 64 << 20  # largest file that is read, and largest content, unpacked [bytes]
+LONGEST_LABEL = 64  # longest part of a serial number in the name of a file
 
 
 @dataclass
@@ -170,14 +168,12 @@ def decoded(data: bytes) -> Any:
         return values(json.loads(arrays[_STRUCTURE].tobytes()))
 
 
-ORIGIN = "learned"
-"""`origin` in the provenance of a learned model."""
+ORIGIN = "learned"  # `origin` in the provenance of a learned model
 HEADER = """\
 # Electro-mechanical model of a robot arm, learned while it worked (docs/learning.md).
 # Inertia is joint side; torque constant, friction and motor constants are motor side.
 """
-KEPT = 5
-"""Previous learned models that are kept: model.1.yaml is the latest of them."""
+KEPT = 5  # previous learned models that are kept: model.1.yaml is the latest of them
 FIRST = "original"
 """A model that was not learned is kept as model.original.yaml, however often it is replaced."""
 

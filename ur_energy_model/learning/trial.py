@@ -24,12 +24,10 @@ from ur_energy_model.typing import Array
 LEAST_CELLS = 4
 LEAST_GAIN = 0.01
 """Relative reduction of the squared error below which a model counts as no better."""
-CERTAINTY = 0.95
-"""Of the one-sided test."""
+CERTAINTY = 0.95  # of the one-sided test
 LEAST_NARROWING = 0.1
 """Relative reduction of the joints' intervals for which a model that predicts as well is taken."""
-LEAST_ERROR = 0.002
-"""Relative error of the energy at the supply that any model may have."""
+LEAST_ERROR = 0.002  # relative error of the energy at the supply that any model may have
 
 
 def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[int, str]:
@@ -84,10 +82,8 @@ def better_or_worse(before: Array, after: Array) -> int:
     return int(np.sign(gain)) if certain else 0
 
 
-CELL = 1.0
-"""Errors are means over cells of this length [s]."""
-_LEAST_STILL = 0.5
-"""Standstill after which a session's standby counts as measured [s]."""
+CELL = 1.0  # errors are means over cells of this length [s]
+_LEAST_STILL = 0.5  # standstill after which a session's standby counts as measured [s]
 
 
 class ModelRecord:

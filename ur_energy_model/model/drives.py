@@ -127,8 +127,7 @@ def square_root(covariance: Array) -> Array:
 
 # The motor constant k_m, and the drive constants that Clochiatti et al. 2024 (S0) assume.
 
-KT_OVER_KB = 0.89
-"""k_t/k_b that S0 takes from the catalogue."""
+KT_OVER_KB = 0.89  # k_t/k_b that S0 takes from the catalogue
 CATALOGUE_MOTOR_CONSTANT = {3: 0.27426, 1: 0.06632}
 """Motor constants k_m that S0 takes from the catalogue, by joint size [N m/sqrt(W)]."""
 
@@ -257,19 +256,15 @@ class DrivePowers:
 PREDICTION_ERROR = 0.01
 """Error of the current of an unrecorded motion as a share of it, beyond the parameters' standard
 deviations: nominal masses, the form of the friction law."""
-STANDSTILL_ERROR = 0.5
-"""Unknown share of a joint's Coulomb friction at standstill."""
+STANDSTILL_ERROR = 0.5  # unknown share of a joint's Coulomb friction at standstill
 
 
 class CurrentErrors(NamedTuple):
     """Change of predicted currents per independent error, one standard deviation each."""
 
-    own: list[Array]
-    """Of each of n joints [samples, p + 5], A."""
-    shared: Array
-    """Of all joints per error of the bus model [samples, n, k], A."""
-    std: Array
-    """Standard deviation of single samples, their scatter included [samples, n], A."""
+    own: list[Array]  # of each of n joints [samples, p + 5], A
+    shared: Array  # of all joints per error of the bus model [samples, n, k], A
+    std: Array  # standard deviation of single samples, their scatter included [samples, n], A
 
 
 class Drives:

@@ -35,8 +35,7 @@ REFERENCE_TEMPERATURE = 35.0
 
 # Terms of friction laws: functions of speed, load and temperature.
 
-Shape = Mapping[str, "float | Array"]
-"""Shape constants by name, scalars or one per joint."""
+Shape = Mapping[str, "float | Array"]  # shape constants by name, scalars or one per joint
 
 
 @dataclass(frozen=True)
@@ -473,8 +472,7 @@ class FrictionBank:
 
 # Presliding: the memory that Coulomb friction has at standstill.
 
-STILL_SPEED = 0.01
-"""Speed of the transition between standstill and motion, joint side [rad/s]."""
+STILL_SPEED = 0.01  # speed of the transition between standstill and motion, joint side [rad/s]
 RETAINED = 0.7
 """Share of Dahl's friction that currents of real arms show at standstill: joints settle and creep
 by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error over pairs

@@ -115,10 +115,8 @@ def _capsule(tree: YamlTree) -> Capsule:
 
 
 LINK_NAMES = ("base", "shoulder", "upper arm", "forearm", "wrist 1", "wrist 2", "wrist 3")
-_NEARLY = 0.005
-"""Samples this near to the smallest distance are checked with coal, too [m]."""
-_SPARSE = 10
-"""Coal checks every so many samples in any case."""
+_NEARLY = 0.005  # samples this near to the smallest distance are checked with coal, too [m]
+_SPARSE = 10  # coal checks every so many samples in any case
 FIRST_FREE_LINK = 2
 """Links from this one on must keep clear of walls; base and shoulder stand on the mounting."""
 

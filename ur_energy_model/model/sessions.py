@@ -33,8 +33,7 @@ scatters by 5 % from day to day (per session, hence by 7 % between two sessions)
 SPEED_TILT, COULOMB_TILT = 2.0, -1.0
 """Relative change of friction that depends on the speed, and of Coulomb friction, per unit of the
 tilt: on cold days of a UR10e the former was 1.45 times and the latter 0.77 times its usual."""
-LEAST_FACTOR = 0.1
-"""Of the friction of a session over that of the model: friction never helps."""
+LEAST_FACTOR = 0.1  # of the friction of a session over that of the model: friction never helps
 
 SESSION_GAP = 1800.0
 """Time without samples after which another session begins [s], for standby power, friction and

@@ -91,8 +91,7 @@ class PowerMarkers:
         return self._array
 
 
-MARKER_RATE = 10.0
-"""Rate of energy/markers [Hz]."""
+MARKER_RATE = 10.0  # rate of energy/markers [Hz]
 CHECK_PERIOD = 0.25
 """Time after which it is asked again which topics have subscribers [s]: asking about all of them
 takes longer than publishing one."""

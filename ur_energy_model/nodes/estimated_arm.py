@@ -35,8 +35,7 @@ from ur_energy_model.telemetry.samples import Telemetry
 if TYPE_CHECKING:  # its packages are needed for a history only
     from ur_energy_model.plant.live_history import LiveHistory
 
-CHANGE_SHOWN = 60.0
-"""Time for which a change of the arm is a warning on /diagnostics [s]."""
+CHANGE_SHOWN = 60.0  # time for which a change of the arm is a warning on /diagnostics [s]
 
 
 def check_parameters(parameters: EstimatorParameters) -> None:

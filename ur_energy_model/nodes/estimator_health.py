@@ -25,10 +25,8 @@ from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, same_serial
 
-MAX_LATENCIES = 2000
-"""Largest number of latencies kept between two reports."""
-MISSED_SHARE = 0.02
-"""Share of publications whose absence is a warning."""
+MAX_LATENCIES = 2000  # largest number of latencies kept between two reports
+MISSED_SHARE = 0.02  # share of publications whose absence is a warning
 
 
 class EstimatorHealth:
@@ -238,8 +236,7 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     return level, text, values
 
 
-OLD_DAYS = 365.0
-"""Age from which a model should be checked against a new recording [days]."""
+OLD_DAYS = 365.0  # age from which a model should be checked against a new recording [days]
 
 
 def model_line(

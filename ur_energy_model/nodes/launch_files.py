@@ -144,8 +144,7 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
 
 # What the launch files start.
 
-Arguments: TypeAlias = Mapping[str, str]
-"""Text of all arguments of a launch file, by name."""
+Arguments: TypeAlias = Mapping[str, str]  # text of all arguments of a launch file, by name
 
 
 class Started(NamedTuple):

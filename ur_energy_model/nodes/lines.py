@@ -19,12 +19,9 @@ from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
-PERIOD = 10.0
-"""Shortest time between two lines of one kind [s]."""
-REMINDER = 60.0
-"""Period in which a state that lasts is written again [s]."""
-PATIENCE = 1.0
-"""Time for which a connection may take to be made before it is reported [s]."""
+PERIOD = 10.0  # shortest time between two lines of one kind [s]
+REMINDER = 60.0  # period in which a state that lasts is written again [s]
+PATIENCE = 1.0  # time for which a connection may take to be made before it is reported [s]
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
 
@@ -37,8 +34,7 @@ class Level(Enum):
 
 
 INFO, WARN, ERROR = Level
-Log: TypeAlias = Callable[[Level, str], object]
-"""Writes a line without a line break."""
+Log: TypeAlias = Callable[[Level, str], object]  # writes a line without a line break
 
 
 def without_numbers(text: str) -> str:

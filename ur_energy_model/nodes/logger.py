@@ -55,14 +55,12 @@ T = TypeVar("T")
 
 # RecordingSession: reads a source in a thread, and records bags while they are wanted.
 
-RECONNECT_PERIOD = 1.0
-"""Pause before a failed source is replaced [s]."""
+RECONNECT_PERIOD = 1.0  # pause before a failed source is replaced [s]
 RESUME_PERIOD = 5.0
 """Pause before a bag is tried again that could not be begun, or that ended by itself [s]."""
 RECOVERY_TIMEOUT = 5.0
 """Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
-STATE_PERIOD = 0.2
-"""Period of checks whether the source or the bag has ended [s]."""
+STATE_PERIOD = 0.2  # period of checks whether the source or the bag has ended [s]
 
 
 class RecordingSession:
@@ -222,14 +220,11 @@ class RecordingSession:
 
 # Topics: joint_states, unless a driver publishes them, and energy for the bags.
 
-DEPTH = 50
-"""Messages that are not examined yet; a driver repeats itself."""
-STAMPS_KEPT = 1000
-"""Own messages, which their stamps distinguish from those of others."""
+DEPTH = 50  # messages that are not examined yet; a driver repeats itself
+STAMPS_KEPT = 1000  # own messages, which their stamps distinguish from those of others
 JUDGED_AFTER = 2.0
 """Time for which the messages of another publisher are awaited at the start [s]."""
-GONE_AFTER = 10.0
-"""Silence after which another publisher no longer counts [s]."""
+GONE_AFTER = 10.0  # silence after which another publisher no longer counts [s]
 
 
 class JointStatesPublisher:
@@ -248,8 +243,7 @@ class JointStatesPublisher:
         self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
         self._began: float | None = None
         self._other_seen: float | None = None
-        self._alone = False
-        """Whether this node should publish; False until the first check."""
+        self._alone = False  # whether this node should publish; False until the first check
         node.on_discard(self._unsubscribe)
 
     def publish(self, batch: Telemetry) -> None:
@@ -320,8 +314,7 @@ RECORDED = (
     (names.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
 )
 """Topics in bags; energy has the values of the Float64 topics in 1/23 of the messages."""
-ENERGY_DEPTH = 1000
-"""Messages of a topic that may wait."""
+ENERGY_DEPTH = 1000  # messages of a topic that may wait
 MOST_AWAY_NS = 10_000_000_000
 """Stamps further from the present are not of this arm's samples; the present counts instead."""
 
@@ -337,8 +330,7 @@ class EnergyRecording:
     def __init__(self, node: ManagedNode) -> None:
         self.recorded = self.lost = 0
         self._topics: dict[BagTopic, PolledSubscription] = {}
-        self._newest: dict[BagTopic, int] = {}
-        """Number of the newest message."""
+        self._newest: dict[BagTopic, int] = {}  # number of the newest message
         for topic, message_type, kind in RECORDED:
             subscription = node.add_polled_subscription(message_type, topic, ENERGY_DEPTH)
             self._topics[BagTopic(subscription.topic, kind, topic.latched)] = subscription

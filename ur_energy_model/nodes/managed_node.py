@@ -104,8 +104,7 @@ def explain(error: object, node: str) -> str:
     return "".join(parts)
 
 
-REPORT_PERIOD = 1.0
-"""Period of /diagnostics [s]."""
+REPORT_PERIOD = 1.0  # period of /diagnostics [s]
 
 
 class ManagedNode(LifecycleNode):
@@ -380,10 +379,8 @@ def begin(nodes: Iterable[ManagedNode]) -> bool:
 # The process: from its start to a clean shutdown.
 
 EXIT_CODE = 1
-END_TIMEOUT = 30.0
-"""Longest time that a process with an unexpected error takes to end [s]."""
-SHUTDOWN_TIMEOUT = 5.0
-"""Longest wait for running callbacks [s]."""
+END_TIMEOUT = 30.0  # longest time that a process with an unexpected error takes to end [s]
+SHUTDOWN_TIMEOUT = 5.0  # longest wait for running callbacks [s]
 
 
 def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:

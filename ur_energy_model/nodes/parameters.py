@@ -16,8 +16,7 @@ from ur_energy_model.model.friction import LAWS
 from ur_energy_model.options import Option, option, options_of
 from ur_energy_model.sinks.options import SinkOptions
 
-AUTO = "auto"
-"""A friction law for each joint."""
+AUTO = "auto"  # a friction law for each joint
 SHORTEST_BATCH, COMPUTED_TOGETHER, LONGEST_BATCH = 0.008, 0.04, 0.05
 """Time span of packets that are decoded together [s]: shorter publish periods share a batch, those
 of the estimator COMPUTED_TOGETHER. Its publications are paced, so that they come up to that much

@@ -244,8 +244,7 @@ def duration_message(seconds: float) -> Duration:
 
 # Diagnostic messages: statuses with key-value pairs.
 
-SILENT_AFTER = 1.0
-"""Time without samples that is reported as an error [s]."""
+SILENT_AFTER = 1.0  # time without samples that is reported as an error [s]
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 Part: TypeAlias = tuple[bytes, str, Mapping[str, object]]
 """Level, message and values of a status."""

@@ -13,10 +13,8 @@ from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
 
-DEPTH = 2000
-"""Messages that may wait: four seconds of a driver with 500 Hz."""
-LOOK_PERIOD = 1.0
-"""Period in which the publishers of the topic are looked up [s]."""
+DEPTH = 2000  # messages that may wait: four seconds of a driver with 500 Hz
+LOOK_PERIOD = 1.0  # period in which the publishers of the topic are looked up [s]
 
 
 class JointStatesSource:

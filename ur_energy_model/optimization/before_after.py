@@ -38,12 +38,9 @@ from ur_energy_model.typing import Array
 STANDBY_SPREAD, FRICTION_SPREAD = 2.0, 0.06
 """Standard deviations between recordings of one arm: of standby [W], where it cannot be corrected,
 and of the energy of motion, relative."""
-WARMTH = 0.006
-"""Relative change of the energy of motion per kelvin of the joints."""
-PRIOR = 8.0
-"""Number of recordings whose scatter these spreads are worth."""
-USUAL = 1.3
-"""Factor on the median duration beyond which a cycle was interrupted."""
+WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
+PRIOR = 8.0  # number of recordings whose scatter these spreads are worth
+USUAL = 1.3  # factor on the median duration beyond which a cycle was interrupted
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
 """Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
 CONFIDENCE = 0.95

@@ -20,8 +20,7 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-KEEP_DWELL = 0.5
-"""Dwells up to this long must stay [s]: grippers, sensors."""
+KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 
 @dataclass(frozen=True)
@@ -152,10 +151,8 @@ class WorkCycle:
 
 # A cycle as it is run: its stretches, and the motion that they make.
 
-SHORTEST_REST = 1e-6
-"""Rest that is a stretch of its own [s]."""
-PERIOD = 0.004
-"""Sample period of a typed move [s]."""
+SHORTEST_REST = 1e-6  # rest that is a stretch of its own [s]
+PERIOD = 0.004  # sample period of a typed move [s]
 CLOSED = 2e-3
 """Largest joint distance between the end of a move and the start of the next one [rad]."""
 

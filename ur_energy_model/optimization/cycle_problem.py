@@ -159,8 +159,7 @@ def _total(laws: Sequence[TimeLaw]) -> float:
     return sum(law.duration for law in laws)
 
 
-SAMPLE_PERIOD = 0.002
-"""Period of the new time laws [s]: that of an e-Series controller."""
+SAMPLE_PERIOD = 0.002  # period of the new time laws [s]: that of an e-Series controller
 PATH_RESOLUTION = 1e-4
 """Deviation from a path that is stated at least [rad]; noise of measured positions is larger."""
 TYPED_TOLERANCE = 1.001

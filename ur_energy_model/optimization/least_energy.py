@@ -24,18 +24,15 @@ from ur_energy_model.typing import Array
 SLOWEST = 0.02
 """Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
 steady motion."""
-FLOOR_WIDTH = 1.0
-"""Width over which the supply's lowest power is rounded while searching [W]."""
-_DIFFERENCE = 1e-3
-"""Relative step of the numerical derivatives."""
+FLOOR_WIDTH = 1.0  # width over which the supply's lowest power is rounded while searching [W]
+_DIFFERENCE = 1e-3  # relative step of the numerical derivatives
 _FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.1
 """Weights of the barrier relative to the size of the sum: first, first from a start near the
 minimum, last; and the ratio of consecutive ones."""
 _MOST_STEPS = 60
 _ENOUGH_BEFORE, _ENOUGH = 1e-5, 1e-8
 """Relative decrease at which a barrier problem counts as solved: before the last, and the last."""
-_TO_LIMIT = 0.95
-"""Part of the way to the nearest limit that a step may take."""
+_TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may take
 _LENGTHS = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
 """Lengths of a step that are tried at once; together they cost little more than one."""
 
@@ -224,8 +221,7 @@ def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]
 
 
 _SPEED_SHARES = (1.0, 0.998, 0.99)
-HIGH_PRICE = 1e6
-"""Marginal energy of time at which laws are as fast as the limits allow [W]."""
+HIGH_PRICE = 1e6  # marginal energy of time at which laws are as fast as the limits allow [W]
 
 
 def fastest_law(arm: PathDynamics, limits: PathLimits, source: str = "path") -> TimeLaw:

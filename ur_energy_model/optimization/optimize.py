@@ -44,10 +44,8 @@ NEXT, LONGEST = 1.003, 2.0
 """Least ratio of consecutive cycle times of the curve, and its longest over the recorded one."""
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
-FAR = 0.05
-"""Relative difference of modelled and measured energy from which it is reported."""
-LATE = 1.005
-"""Factor on the slot of a move from which it is late as typed."""
+FAR = 0.05  # relative difference of modelled and measured energy from which it is reported
+LATE = 1.005  # factor on the slot of a move from which it is late as typed
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95

@@ -12,10 +12,8 @@ from ur_energy_model.optimization.pendant import Step
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
-BREAK = 30.0
-"""Of a day in which the arm could be switched off, for the ceiling [min]."""
-DAYS = 365.0
-"""Of a year."""
+BREAK = 30.0  # of a day in which the arm could be switched off, for the ceiling [min]
+DAYS = 365.0  # of a year
 
 
 class OptimizedMove(NamedTuple):

@@ -110,8 +110,7 @@ def point_speed(dynamics: ArmDynamics, q: Array, qd: Array) -> Array:
     return np.asarray(np.linalg.norm(point_velocities(dynamics, q, qd)[0], axis=-1).max(axis=1))
 
 
-DEVIATION = 2e-5
-"""Deviation of the path from the recorded targets that is aimed at [rad]."""
+DEVIATION = 2e-5  # deviation of the path from the recorded targets that is aimed at [rad]
 _FEWEST, _MOST = 8, 2048
 _FINE = 0.004
 """Period to which slow recordings are interpolated before the path is drawn through them [s]."""
@@ -332,12 +331,10 @@ class TimeLaw:
         return area, place, speed, rate * (inside == time)
 
 
-PERIOD = 0.002
-"""Period over which accelerations change [s]: that of an e-Series controller."""
+PERIOD = 0.002  # period over which accelerations change [s]: that of an e-Series controller
 MARGIN = 0.97
 """Usable part of the limit; the rest is for laws that are shortened a little afterwards."""
-LONGEST = 1.0
-"""Longest window, relative to the duration of the law."""
+LONGEST = 1.0  # longest window, relative to the duration of the law
 _TRIALS = 10
 
 

@@ -39,12 +39,10 @@ from ur_energy_model.typing import Array
 SLOW, SLOW_TOOL = 0.6, 0.25
 """Share of the typical speed of its kind, and of the typical speed of the tool, below which a move
 counts as deliberately slow."""
-TRIANGLE = 0.95
-"""Share of the distance that a triangular profile needs at least for its ramps."""
+TRIANGLE = 0.95  # share of the distance that a triangular profile needs at least for its ramps
 LATE = 0.01
 """Share of the cycle time that typed moves may be shorter in all before a wait is added."""
-FASTER = 1.05
-"""Factor on speed or acceleration from which a move is called faster than recorded."""
+FASTER = 1.05  # factor on speed or acceleration from which a move is called faster than recorded
 
 
 @dataclass(frozen=True)

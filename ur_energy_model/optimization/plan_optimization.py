@@ -25,16 +25,11 @@ from ur_energy_model.typing import Array
 LONGEST, MOST_MOVES = 300.0, 50
 """Longest plan that is optimized [s], and its most moves from rest to rest; bound time and memory.
 """
-PERIOD = 0.01
-"""Period of the points of the new plan [s]; quintics between them carry the motion."""
-SAMPLE_PERIOD = 0.004
-"""Sample period of the plan's path [s]."""
-STILL = 1e-4
-"""Joint speed below which a point of a plan is at rest [rad/s]."""
-REST = 1e-4
-"""Time between the points at which acceleration ends and a wait begins [s]."""
-LEAST_WAY = 1e-3
-"""Length of path below which a plan does not move [rad]."""
+PERIOD = 0.01  # period of the points of the new plan [s]; quintics between them carry the motion
+SAMPLE_PERIOD = 0.004  # sample period of the plan's path [s]
+STILL = 1e-4  # joint speed below which a point of a plan is at rest [rad/s]
+REST = 1e-4  # time between the points at which acceleration ends and a wait begins [s]
+LEAST_WAY = 1e-3  # length of path below which a plan does not move [rad]
 
 
 def optimize_moves(

@@ -24,14 +24,12 @@ from ur_energy_model.trajectory import motions
 from ur_energy_model.trajectory.motions import Motion, Trapezoid
 from ur_energy_model.typing import Array
 
-JOINT_TOLERANCE = 1e-3
-"""Largest distance of a joint from the straight line of a moveJ [rad]."""
+JOINT_TOLERANCE = 1e-3  # largest distance of a joint from the straight line of a moveJ [rad]
 TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
 """Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
 SHORTEST = 1e-6
 """Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
-_CHECKED = 300
-"""Points of a path that are compared with a straight line."""
+_CHECKED = 300  # points of a path that are compared with a straight line
 
 
 @dataclass(frozen=True)
@@ -145,8 +143,7 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     return distance, float(fitted.peak), float(fitted.acceleration)
 
 
-SPEEDS = 10
-"""Speeds that are tried before the search between the best one's neighbours."""
+SPEEDS = 10  # speeds that are tried before the search between the best one's neighbours
 TYPED_DIGITS = 3
 """Significant digits of a typed speed or acceleration, in the units of the pendant."""
 GENTLENESS = 0.05

@@ -41,12 +41,9 @@ from ur_energy_model.typing import Array
 SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
 smooth curve between slow samples cannot follow."""
-SHORTEST_WAIT = 0.01
-"""Shortest wait that a person types [s]."""
-LONGEST_PAUSE = 0.08
-"""Longest standstill before a move that counts as the controller's own [s]."""
-SAME_LINE = 0.02
-"""Time on a line of the program below which it is a part of a wait's loop [s]."""
+SHORTEST_WAIT = 0.01  # shortest wait that a person types [s]
+LONGEST_PAUSE = 0.08  # longest standstill before a move that counts as the controller's own [s]
+SAME_LINE = 0.02  # time on a line of the program below which it is a part of a wait's loop [s]
 
 Waits = list[tuple[float, int | None]]
 """Durations [s] of waits, and their lines where they were recorded."""

@@ -35,8 +35,7 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
 from ur_energy_model.trajectory.plan import CUTOFF
 from ur_energy_model.typing import Array, Mask
 
-LONGEST = 900.0
-"""Longest part of a recording that is read [s]; bounds memory and time."""
+LONGEST = 900.0  # longest part of a recording that is read [s]; bounds memory and time
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "actual_q", "actual_qd", "joint_temperatures",
     "joint_mode", "robot_mode", "safety_mode", *TRIGGER_FIELD.values(), *PAYLOAD,
@@ -119,10 +118,8 @@ STILL_TARGET = 1e-3
 NEARLY_STILL = 0.03
 """Speed with which a recording may begin or end so that its first or last move is complete
 [rad/s]."""
-SETTLING = 0.1
-"""Time for which a move may begin and end more slowly than that [s]."""
-SHORTEST_MOVE = 0.02
-"""Distance below which a motion is none, as a joint that settles [rad]."""
+SETTLING = 0.1  # time for which a move may begin and end more slowly than that [s]
+SHORTEST_MOVE = 0.02  # distance below which a motion is none, as a joint that settles [rad]
 TURN = 0.05
 """Change of direction at which a slow instant counts as a stop between two moves [rad]."""
 

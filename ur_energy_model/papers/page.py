@@ -413,8 +413,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 # `ur_energy protocol all`: all stages, then papers.md.
 
 MARKDOWN = "papers.md"
-SPREAD = {"s0", "s1", "s2", "s4"}
-"""Protocols with figures that differ from arm to arm."""
+SPREAD = {"s0", "s1", "s2", "s4"}  # protocols with figures that differ from arm to arm
 QUICK = "Made with --quick: shorter motions, smaller searches, a shorter warm-up."
 
 

@@ -129,8 +129,7 @@ class Paper:
         return Row(**content, key=key, here=here, place=place, evidence=evidence, note=note)
 
 
-WIDE = 0.5
-"""Relative tolerance from which on the verdict states it."""
+WIDE = 0.5  # relative tolerance from which on the verdict states it
 _CHANGED = {"published", "differs", "tolerance", "within", "because"}
 
 
@@ -269,14 +268,10 @@ def cell(value: Any, between: str = " ") -> str:
 
 Run = Callable[[ExecutionPlan, Path], ExecutionResult]
 Mount = Callable[[float], None]
-VERDICT = "verdict.json"
-"""Outcome in the output folder."""
-PICTURES = "pictures"
-"""Folder of the pictures in the output folder."""
-_DPI = 90
-"""Resolution of the pictures."""
-_SLOWER = 0.3
-"""Longer period of the second trajectory of a quick run, relative."""
+VERDICT = "verdict.json"  # outcome in the output folder
+PICTURES = "pictures"  # folder of the pictures in the output folder
+_DPI = 90  # resolution of the pictures
+_SLOWER = 0.3  # longer period of the second trajectory of a quick run, relative
 
 
 @dataclass(frozen=True)

@@ -45,15 +45,13 @@ from ur_energy_model.typing import Array
 
 DISSIPATED_SHARE = 0.01
 """Share of the supply energy above which dissipated regenerated energy is reported."""
-LARGE, WRISTS = slice(0, 3), slice(3, 6)
-"""Joints of the larger and the smaller size."""
+LARGE, WRISTS = slice(0, 3), slice(3, 6)  # joints of the larger and the smaller size
 _SIZES = (("large_joints", LARGE), ("wrists", WRISTS))
 _SEEDS = {"trajectory_a": 11, "trajectory_b": 23}
 _TESTS = ("A", "B")
 _KINDS = {"": "eq. 9 as printed", "_cylinders": "eq. 9, links of cylinders", "_ours": "ours"}
 _UNITS = {"": 1.0, "m": 1e-3, "\N{MICRO SIGN}": 1e-6}
-_SEEN = 0.02
-"""Least part of its unit that an axis shows well."""
+_SEEN = 0.02  # least part of its unit that an axis shows well
 _FRICTION = (
     "k_v by joint [N m s/rad]",
     "T_dir by joint [N m]",

@@ -31,19 +31,15 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.typing import Array, Indices
 
-CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)
-"""q0 of the paper [rad]."""
+CENTRE = (0.0, -np.pi / 2, 0.0, 0.0, 0.0, 0.0)  # q0 of the paper [rad]
 MAX_POSITION = (2 * np.pi, np.pi, np.pi, 2 * np.pi, 2 * np.pi, 2 * np.pi)
 MAX_VELOCITY, MAX_ACCELERATION = np.pi, 5.5 * np.pi
 """Limits of the paper [rad, rad/s, rad/s^2]; it has none for the speed of the tool."""
-POPULATION = 300
-"""Individuals of the paper's genetic algorithm."""
-_RATE = 125.0
-"""Of the picture of the trajectory [Hz]."""
+POPULATION = 300  # individuals of the paper's genetic algorithm
+_RATE = 125.0  # of the picture of the trajectory [Hz]
 
 
-WARM_UP = 1800.0
-"""Time of highly dynamic motion between the cold and the warm run [s]."""
+WARM_UP = 1800.0  # time of highly dynamic motion between the cold and the warm run [s]
 _QUICK_WARM_UP = 300.0
 _UNCHANGED = (("inertial", ""), ("motor inertia", "Ja"))
 """Groups of base parameters that temperature should not change, and their kinds."""

@@ -24,14 +24,10 @@ from ur_energy_model.typing import Array
 _OPEN = np.array([0.0, -np.pi / 2, np.pi / 3, -np.pi / 2, -np.pi / 4, 0.0])
 """Joint positions with clearance on all sides for every UR arm [rad]; at the home position the hand
 of a UR5 is too close to its forearm for sinusoids."""
-_RECORDINGS = 2
-"""Of training, which together have the samples of the paper."""
-_QUICK_SECONDS = 20.0
-"""Duration of a recording of a quick run [s]; it has one of training."""
-_WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45
-"""Largest amplitude of six and of seven joints [rad]."""
-_TRIES = 20
-"""Positions about each candidate at which its clearance is evaluated."""
+_RECORDINGS = 2  # of training, which together have the samples of the paper
+_QUICK_SECONDS = 20.0  # duration of a recording of a quick run [s]; it has one of training
+_WIDTH, _SEVEN_JOINT_WIDTH = 0.6, 0.45  # largest amplitude of six and of seven joints [rad]
+_TRIES = 20  # positions about each candidate at which its clearance is evaluated
 _PARTS = {"train": "training", "test": "testing"}
 
 
@@ -143,8 +139,7 @@ def error_rows(paper: Paper, robot: str, part: str, test: EcbotTest, ecbot: Ecbo
     return [*rows, paper.row("r2", float(test.power.r2[0]), **named)]
 
 
-_DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}
-"""Decimal places of Table I."""
+_DIGITS = {"d": 3, "a": 3, "mass": 2, "first_centre": 3}  # decimal places of Table I
 
 
 def _table_1(paper: Paper, robot: RobotDescription) -> list[Row]:

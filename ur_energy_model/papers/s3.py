@@ -29,8 +29,7 @@ from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.named_motions import Planner, pick_and_place
 from ur_energy_model.typing import Array, Mask
 
-DRIVE_SET: DriveSet = "s3"
-"""Drives of the slides, see `drive_sets`."""
+DRIVE_SET: DriveSet = "s3"  # drives of the slides, see `drive_sets`
 WRISTS, REST = 0.4, 2.0
 """Angle by which the wrists turn between the points, so that every joint moves [rad]; pause [s]."""
 
@@ -194,8 +193,7 @@ def _stiffness_chart(paper: Paper) -> LineChart:
 
 
 _FIELDS = ("target_q", "target_qd", "actual_q")
-_DECAYED = 0.01
-"""Error at rest over the largest one in motion up to which none is left."""
+_DECAYED = 0.01  # error at rest over the largest one in motion up to which none is left
 
 
 class Tracking(NamedTuple):

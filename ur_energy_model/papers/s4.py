@@ -30,21 +30,14 @@ from ur_energy_model.report.model_charts import comparison_chart, joints_chart
 from ur_energy_model.trajectory.motions import Sinusoids
 from ur_energy_model.typing import Array
 
-PAYLOAD = 1.0
-"""Known mass [kg]; every arm can carry it."""
-ROBOT = "qin2024"
-"""Name of the paper's robot in config/robots."""
+PAYLOAD = 1.0  # known mass [kg]; every arm can carry it
+ROBOT = "qin2024"  # name of the paper's robot in config/robots
 _REPETITIONS = 3
-_TORQUE_NOISE = 0.02
-"""Noise of the drives' torque over its root mean square, assumed."""
-_POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3
-"""Of the encoders [rad, rad/s], assumed."""
-_DECIMALS = 4
-"""Digits of base parameters that are kept [kg m^2, kg m, ...]."""
-_UNBOUNDED = 1e4
-"""Spread of parameters that are free [kg, kg m, kg m^2]."""
-_NOTEWORTHY = 0.05
-"""Differences from here on show in the digits of Table 5."""
+_TORQUE_NOISE = 0.02  # noise of the drives' torque over its root mean square, assumed
+_POSITION_NOISE, _SPEED_NOISE = 1e-6, 2e-3  # of the encoders [rad, rad/s], assumed
+_DECIMALS = 4  # digits of base parameters that are kept [kg m^2, kg m, ...]
+_UNBOUNDED = 1e4  # spread of parameters that are free [kg, kg m, kg m^2]
+_NOTEWORTHY = 0.05  # differences from here on show in the digits of Table 5
 
 
 def run(session: ProtocolRun, paper: Paper) -> Outcome:
@@ -304,10 +297,8 @@ def _about(values: list[float]) -> tuple[Array, Array]:
 # over the periods, smoothed without phase, acceleration by central differences of the speed, least
 # squares on the base parameters with friction.
 
-CUTOFF = 10.0
-"""Of the smoothing [Hz]; the motion has components up to 0.5 Hz."""
-_THINNING = 10
-"""One of so many samples enters the least squares."""
+CUTOFF = 10.0  # of the smoothing [Hz]; the motion has components up to 0.5 Hz
+_THINNING = 10  # one of so many samples enters the least squares
 
 
 @dataclass(frozen=True)
@@ -387,8 +378,7 @@ def processed(run: MeasuredRun, repetitions: int, cutoff: float = CUTOFF) -> Mea
 
 # Pictures of the paper's own robot.
 
-_RATE = 100.0
-"""Of the pictures of trajectories [Hz]."""
+_RATE = 100.0  # of the pictures of trajectories [Hz]
 _PATHS = {"Fig. 4": ("Fig. 11", "Tool path of the exciting trajectory"),
           "Fig. 16": ("Fig. 6", "Tool path of the general trajectory")}  # fmt: skip
 """Figures with the tool paths of the trajectories of other figures."""
@@ -468,15 +458,11 @@ def draw_verification(
 # and gear ratio, should be the same.
 
 JOINT = 2
-_WINDOW = 0.05
-"""Averaged before and after the horizontal [s]."""
-_SWING = 0.5
-"""Amplitude of the forearm about the horizontal [rad]."""
+_WINDOW = 0.05  # averaged before and after the horizontal [s]
+_SWING = 0.5  # amplitude of the forearm about the horizontal [rad]
 _PERIOD = 10.0
-_NOISE = 3.0
-"""Standard deviation of one torque value [drive units], assumed."""
-_COEFFICIENT_ERROR = 0.03
-"""Largest error of the coefficient in the drive's software, relative."""
+_NOISE = 3.0  # standard deviation of one torque value [drive units], assumed
+_COEFFICIENT_ERROR = 0.03  # largest error of the coefficient in the drive's software, relative
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,9 @@ def run_protocol(name: str, session: ProtocolRun) -> Outcome:
 
 # A simulated arm that runs and records plans faster than real time, without network and clock.
 
-SETTLING = 1.0
-"""Rest that is recorded after a motion [s]."""
-_PIECE = 10.0
-"""Arm time that is computed and written together [s]."""
-_PAYLOAD_CENTRE = (0.0, 0.0, 0.05)
-"""Of a mounted payload, flange frame [m]."""
+SETTLING = 1.0  # rest that is recorded after a motion [s]
+_PIECE = 10.0  # arm time that is computed and written together [s]
+_PAYLOAD_CENTRE = (0.0, 0.0, 0.05)  # of a mounted payload, flange frame [m]
 
 
 class SimulatedCell:

@@ -41,8 +41,7 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
 from ur_energy_model.telemetry.samples import arm_name, repetition
 from ur_energy_model.typing import Progress
 
-QUIET = 5.0
-"""A bag that has not changed for this time is not being recorded or copied [s]."""
+QUIET = 5.0  # a bag that has not changed for this time is not being recorded or copied [s]
 State = tuple[tuple[str, int, int], ...]
 """Names, sizes [bytes] and times of the last change [ns] of files."""
 
@@ -96,8 +95,7 @@ def _state(path: Path) -> State:
 
 # The history of one bag
 
-TAKEN_AT_ONCE = 4096
-"""Parts of which rows are made together."""
+TAKEN_AT_ONCE = 4096  # parts of which rows are made together
 MOST_OVERLAPS = 5
 """Times that the history of a bag is made again because others have added the same time."""
 

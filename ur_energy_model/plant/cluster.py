@@ -93,12 +93,9 @@ def run_task(
 
 PATIENCE = 300.0
 """Time after which a cluster without any worker counts as one that will have none [s]."""
-_GLANCE = 0.2
-"""Time between two reports of the progress [s]."""
-_STEP = 0.01
-"""Time between two checks of a task [s]."""
-_AHEAD = 2
-"""Bags at the cluster per thread of its workers."""
+_GLANCE = 0.2  # time between two reports of the progress [s]
+_STEP = 0.01  # time between two checks of a task [s]
+_AHEAD = 2  # bags at the cluster per thread of its workers
 _LEAST_AHEAD = 16
 """Bags at the cluster at least, so that one which grows with its tasks does grow."""
 
@@ -182,8 +179,7 @@ class DaskBags:
 
 # Dask clusters: worker processes of this machine, or one that runs already.
 
-CONNECT = 10.0
-"""Longest time to reach a scheduler [s]."""
+CONNECT = 10.0  # longest time to reach a scheduler [s]
 _SCHEMES = ("tcp", "tls")
 _LOOPBACK = "127.0.0.1"
 _SETTINGS = {

@@ -106,10 +106,8 @@ def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) 
         raise InputError(option, f"{text!r} is no date before 9999", remedy) from None
 
 
-MEMORY_GB = 2.0
-"""That DuckDB may use; buffers of Arrow come on top of it."""
-BATCH = 10_000
-"""Rows of a result that are in memory at a time."""
+MEMORY_GB = 2.0  # that DuckDB may use; buffers of Arrow come on top of it
+BATCH = 10_000  # rows of a result that are in memory at a time
 LOCKED = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",

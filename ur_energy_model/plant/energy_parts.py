@@ -18,10 +18,8 @@ from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
 
-SECOND = 1_000_000_000
-"""ns."""
-Times = NDArray[np.int64]
-"""Host times, ns since 1970 UTC."""
+SECOND = 1_000_000_000  # ns
+Times = NDArray[np.int64]  # host times, ns since 1970 UTC
 _EARLIEST, _LATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -75,8 +73,7 @@ class TimeRanges:
         return TimeRanges(np.column_stack([low, high])[low < high])
 
 
-NOTHING = TimeRanges.of(())
-"""No time at all."""
+NOTHING = TimeRanges.of(())  # no time at all
 
 # PartTable: energies of consecutive short parts of a recording.
 
@@ -158,8 +155,7 @@ _LAST_TIME = 9.0e9
 # which the model's standby power was counted (`held`); where these were taken already, by all that
 # wait. The sum over all parts stays the meter's.
 
-MOST_WAITING = 90_000
-"""Parts that wait for the standby power of the session; a day of seconds."""
+MOST_WAITING = 90_000  # parts that wait for the standby power of the session; a day of seconds
 
 
 class EnergyParts:
@@ -176,8 +172,7 @@ class EnergyParts:
         self.waiting = 0
         self._channels, self._covered = channels, covered
         self._parts: list[PartTable] = []
-        self._known = settled
-        """Whether the standby power of the session is in use."""
+        self._known = settled  # whether the standby power of the session is in use
         self._attributed = np.zeros(len(channels))
         """Corrections of the meter that the parts contain."""
 

@@ -48,10 +48,8 @@ _OWN = (0.0, 0.005, 0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12)
 _POSITION = (0.0, 0.01, 0.02, 0.04)
 """Relative standard deviations on the grid; factory calibrations of arms differ by over 10 %."""
 _GRID = np.array(list(product(_ARM, _OWN, _POSITION)))
-_UNKNOWN = 1e3
-"""Standard deviation of a constant that was not measured."""
-_LEAST = 1e-4
-"""Least relative standard deviation of a prediction or a measurement."""
+_UNKNOWN = 1e3  # standard deviation of a constant that was not measured
+_LEAST = 1e-4  # least relative standard deviation of a prediction or a measurement
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,7 @@ class SizeHierarchy:
 
 
 _CONSTANT, _INERTIA = "torque_constant", "reflected_inertia"
-_DIGITS = 9
-"""Of nominal constants that are equal for joints of one size."""
+_DIGITS = 9  # of nominal constants that are equal for joints of one size
 
 
 def _nominal(robot: RobotDescription) -> dict[str, Array]:
@@ -207,8 +204,7 @@ class Fleet:
 
     def __init__(self, arms: Sequence[FleetArm]) -> None:
         self.arms = tuple(arms)
-        self._known: dict[tuple[str, ...], list[_Size]] = {}
-        """By names of the types of robot."""
+        self._known: dict[tuple[str, ...], list[_Size]] = {}  # by names of the types of robot
 
     def prior(self, robot: RobotDescription, name: str | None = None) -> ArmPrior | None:
         """Prior of an arm, named or new, from all others; None without any joint of its sizes."""

@@ -35,8 +35,7 @@ from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
 from ur_energy_model.telemetry.samples import arm_name
 
-HOUR = 3600 * SECOND
-"""ns."""
+HOUR = 3600 * SECOND  # ns
 MOST_ROWS, MOST_PARTS = 24 * 3600, 6 * 3600
 """Rows of a table, and parts before they are rows, that wait while a store cannot be written."""
 
@@ -56,12 +55,9 @@ class LiveRows:
         self._path, self._cycles = path, CycleRows(channels)
         self._calculator: EnergyCalculator | None = None
         self._health: HealthRows | None = None
-        self._fixed: list[PartTable] = []
-        """Parts whose energies do not change any more."""
-        self._waiting: PartTable | None = None
-        """The parts after these."""
-        self._newest = 0
-        """Hour of the newest part."""
+        self._fixed: list[PartTable] = []  # parts whose energies do not change any more
+        self._waiting: PartTable | None = None  # the parts after these
+        self._newest = 0  # hour of the newest part
         names = ("cycles", "health", "seconds", "joint_seconds")
         self._rows: dict[str, list[Rows]] = {table: [] for table in names}
         """Final rows that are not in the store."""
@@ -188,12 +184,10 @@ def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, Tim
     return [(begin // HOUR, *part) for begin, *part in divided(table, together, ranges, HOUR)]
 
 
-PERIOD = 60.0
-"""Between two writings [s]."""
+PERIOD = 60.0  # between two writings [s]
 MOST_WAITING = 4 * 3600
 """Parts, mostly seconds, that wait while the store does not answer; then the oldest are lost."""
-LAST_CHANCE = 5.0
-"""Longest time that closing waits for the store [s]."""
+LAST_CHANCE = 5.0  # longest time that closing waits for the store [s]
 
 
 class LiveHistory:

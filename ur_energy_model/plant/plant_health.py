@@ -68,16 +68,11 @@ CERTAIN = 32.0
 test/benchmarks/bench_health.py."""
 MOST_UNITS = 400
 """Units that are followed, the last ones: bounded time and memory for a store of any length."""
-DAY = 86400.0
-"""s."""
-_CORRELATED = 15.0
-"""Consecutive minutes with errors in common (learning/changes.py: 900 s)."""
-_FEWEST = 30
-"""Minutes of a unit from which its own warming up shows the effect of temperature."""
-_MOST_CHANGES = 6
-"""Of one quantity of an arm."""
-_FEWEST_JOINTS = 3
-"""Joints from which what they have in common is estimated."""
+DAY = 86400.0  # s
+_CORRELATED = 15.0  # consecutive minutes with errors in common (learning/changes.py: 900 s)
+_FEWEST = 30  # minutes of a unit from which its own warming up shows the effect of temperature
+_MOST_CHANGES = 6  # of one quantity of an arm
+_FEWEST_JOINTS = 3  # joints from which what they have in common is estimated
 
 
 @dataclass(frozen=True)
@@ -270,12 +265,9 @@ def levels(minutes: MinuteLevels, wander: float) -> Levels:
 # diagonal covariance instead of a filter). The scale of the scatter is estimated with the size,
 # from a scaled inverse chi-squared prior, so that an arm that scatters more needs a larger change.
 
-_BEFORE, _AFTER = 4, 2
-"""Units needed before and after an onset."""
-_RAMPS = (20.0, 60.0, np.inf)
-"""Days that a gradual change takes, at most up to the last unit."""
-_SCALE_LEAST = 0.25
-"""Least variance of the scatter over the expected one."""
+_BEFORE, _AFTER = 4, 2  # units needed before and after an onset
+_RAMPS = (20.0, 60.0, np.inf)  # days that a gradual change takes, at most up to the last unit
+_SCALE_LEAST = 0.25  # least variance of the scatter over the expected one
 
 
 class _ChangeTest:
@@ -357,8 +349,7 @@ COLUMNS = (
     "joint_torque_constant_std", "standby", "standby_std",
 )  # fmt: skip
 """Those that are needed."""
-_SAME_MINUTE = 0.5 * MINUTE
-"""Rows closer to each other are of the same minute [s]."""
+_SAME_MINUTE = 0.5 * MINUTE  # rows closer to each other are of the same minute [s]
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
     return arrow_table("seconds", columns)
 
 
-_PARTS = ("standby", "driver", "regeneration")
-"""Of total_energy, beside the joints'."""
+_PARTS = ("standby", "driver", "regeneration")  # of total_energy, beside the joints'
 
 
 def joint_rows(seconds: pa.Table) -> pa.Table:
@@ -156,10 +155,8 @@ class CycleRows:
 
 # Motion thinned to means over short blocks of time, cheap enough for every sample of a year.
 
-BLOCK = 0.04
-"""Length of a block [s]: all that minutes of friction use (learning/minute.py)."""
-_PERIODS = 2.0
-"""Length of a block in sample periods, at least."""
+BLOCK = 0.04  # length of a block [s]: all that minutes of friction use (learning/minute.py)
+_PERIODS = 2.0  # length of a block in sample periods, at least
 _ROUNDING = 1e-4
 """Share of a block by which a sample may miss its begin: clocks count in binary fractions."""
 TARGETS = ("target_q", "target_qd", "target_qdd")
@@ -209,8 +206,7 @@ def thinned_motions(samples: Telemetry) -> Iterator[FilteredMotion]:
 # Health: friction and torque constants of the learning's minutes (learning/minute.py), and the
 # standby power as tracked so far. Nothing is read twice, memory is constant.
 
-LEAST_STILL = 2.0
-"""Standstill in a minute from which its standby power is stated [s]."""
+LEAST_STILL = 2.0  # standstill in a minute from which its standby power is stated [s]
 _FIELDS = (*TARGETS, *ACTUALS, "actual_current", "joint_temperatures")
 
 
@@ -235,8 +231,7 @@ class HealthRows:
         """Added to the controller's time, so that its minutes begin with those of the host [s]."""
         self._minutes: dict[float, dict[str, Any]] = {}
         """Minutes in progress by number: standstill [s], begin by the host [s], columns so far."""
-        self._rows: list[dict[str, Any]] = []
-        """Minutes that are over."""
+        self._rows: list[dict[str, Any]] = []  # minutes that are over
 
     def update(self, table: PowerTable) -> None:
         """Take powers that follow those of the last call."""

@@ -183,8 +183,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "sources": SOURCES,
 }
 """Columns by table; further tables may be added, columns of these only at their end."""
-UNDIVIDED = ("models", "sources")
-"""Tables that are not divided by arm and day."""
+UNDIVIDED = ("models", "sources")  # tables that are not divided by arm and day
 
 
 def arrow_schema(table: str) -> pa.Schema:
@@ -224,10 +223,8 @@ def arrow_table(table: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-LIVE = "live-"
-"""Begin of the names of live writers."""
-DIGITS = 16
-"""Of the SHA-256 of a model file that name the model."""
+LIVE = "live-"  # begin of the names of live writers
+DIGITS = 16  # of the SHA-256 of a model file that name the model
 
 
 @dataclass(frozen=True)

@@ -59,20 +59,14 @@ from ur_energy_model.plant.store_files import (
     with_arm,
 )
 
-MOST_LINES = 20
-"""Warnings; of more, the number."""
-MOST_CHECKED = 256_000_000
-"""Of larger files together, sizes are compared, not contents [bytes]."""
-MOST_TRIES = 30
-"""Of a commit beside those of other processes."""
-MOST_SMALL = 64
-"""Files of a table and day from which adding compacts them."""
+MOST_LINES = 20  # warnings; of more, the number
+MOST_CHECKED = 256_000_000  # of larger files together, sizes are compared, not contents [bytes]
+MOST_TRIES = 30  # of a commit beside those of other processes
+MOST_SMALL = 64  # files of a table and day from which adding compacts them
 STILL_WRITTEN = 3 * 3600 * 10**9
 """Files of live writers of the last hours [ns] are not compacted: the writer replaces them."""
-MOST_DAYS = 400
-"""Of one source: a recording that seems to be longer has a damaged clock."""
-KEPT_HOURS = 24
-"""For which files that were replaced stay, for those who read them."""
+MOST_DAYS = 400  # of one source: a recording that seems to be longer has a damaged clock
+KEPT_HOURS = 24  # for which files that were replaced stay, for those who read them
 CONFIGURATION: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 12 hours",
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",

@@ -36,15 +36,12 @@ from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
 from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
 from ur_energy_model.typing import Self
 
-DAY = 86_400 * 1_000_000_000
-"""ns."""
+DAY = 86_400 * 1_000_000_000  # ns
 RANGES = b"ur_energy_model.ranges"
 """Key in the footer of a file: begins and ends of the time that its rows cover [ns]."""
-COUNTED = ("seconds", "cycles", "health")
-"""Tables whose rows a record counts."""
+COUNTED = ("seconds", "cycles", "health")  # tables whose rows a record counts
 S3 = "s3://"
-TIMEOUT = 20.0
-"""Of a connection or request to an S3 server [s]."""
+TIMEOUT = 20.0  # of a connection or request to an S3 server [s]
 _PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
 OWN_NAME = re.compile(rf".*/{_PLAIN}-(?P<crc32>[0-9a-f]{{8}})\.parquet")
 """Paths of files that `StoreFiles.write` makes."""
@@ -57,8 +54,7 @@ _OLD_FILES = [
 _OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
 _OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
 
-Rows = tuple[pa.Table, TimeRanges]
-"""Rows and the time that they cover."""
+Rows = tuple[pa.Table, TimeRanges]  # rows and the time that they cover
 
 
 class StoreError(InputError):

@@ -331,14 +331,10 @@ def read_fleet_days(database: HistoryDatabase) -> FleetDays:
 # Rousseeuw and Croux, J. Am. Stat. Assoc. 88 (1993), eq. 1.2) and further than what matters to a
 # user.
 
-OUTLIER = 6.0
-"""Standard deviations."""
-FEWEST_DAYS = 7
-"""Without as many days it is not known what is usual."""
-LEAST_TIME, LEAST_CYCLES = 600.0, 5
-"""Of a day that is compared: s accounted for; cycles."""
-LEAST_SHARE = 0.05
-"""Least change that matters, as a share of the usual value."""
+OUTLIER = 6.0  # standard deviations
+FEWEST_DAYS = 7  # without as many days it is not known what is usual
+LEAST_TIME, LEAST_CYCLES = 600.0, 5  # of a day that is compared: s accounted for; cycles
+LEAST_SHARE = 0.05  # least change that matters, as a share of the usual value
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ BESIDE_TITLE = 3
 """Most legend entries beside the title; longer legends are placed below the caption."""
 LEGEND_LINE = 140  # characters of a line of such a legend
 CATEGORY_LINE = 120  # characters of category names for which a figure has room
-FEW = 3
-"""Clouds of at most this many points are drawn as marks."""
+FEW = 3  # clouds of at most this many points are drawn as marks
 BUCKETS = 1200  # buckets of samples per curve: more than a figure has pixels
 
 

@@ -44,8 +44,7 @@ from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, wo
 
 MODEL_ERROR = (3.0, 10.0)
 """Largest share by which model and measured bus energy differ, percent: good, fair."""
-TOLD = 3
-"""Anomalies that stand at the top of the page; the others are in a table."""
+TOLD = 3  # anomalies that stand at the top of the page; the others are in a table
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SHOWN_ARMS = 40  # arms in charts; the table has more
-SHOWN_WORKS = 9
-"""Programs whose cycles are drawn."""
+SHOWN_WORKS = 9  # programs whose cycles are drawn
 MOST_DAYS = 100  # columns of a heat map; of a longer period they are weeks
 LEFT_ON_COLOUR = 1
 INSTANT = 1e-6  # between the end of a step and the begin of the next one, in days

@@ -105,8 +105,7 @@ def with_drive_set(
 # torque constants, windings and gears belong to the arm and stay the same.
 
 _STREAM, _WEAR_STREAM = 20250610, 20250611
-_LARGEST = 3.0
-"""Draws are limited to this many standard deviations."""
+_LARGEST = 3.0  # draws are limited to this many standard deviations
 
 
 @dataclass(frozen=True)

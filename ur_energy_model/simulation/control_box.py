@@ -68,8 +68,7 @@ _DERIVED: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "joint_position_deviation_ratio": _deviation_ratio,
 }
 
-Version = tuple[int, int, int, int]
-"""Software version: major, minor, bugfix, build."""
+Version = tuple[int, int, int, int]  # software version: major, minor, bugfix, build
 
 
 class SimulatedIdentity(NamedTuple):
@@ -96,14 +95,12 @@ class SimulatedIdentity(NamedTuple):
 
 CONSTANT_VALUES = {"tool_mode": 253, "tool_temperature": 30.0, "script_control_line": 0}
 """Fields that neither the arm nor the box computes, at the start."""
-STOP_DECELERATION = 4.0
-"""Deceleration of the arm when a program ends or pauses [rad/s^2]."""
+STOP_DECELERATION = 4.0  # deceleration of the arm when a program ends or pauses [rad/s^2]
 REPLACEMENT = 0.1
 """Time for which the state is stopped between a program and the one that replaces it [s]."""
 TOOL_SPEEDS = (1e-3, 100.0)
 """Range to which speed and acceleration of straight moves are clipped, m/s and m/s^2."""
-MESSAGE_LENGTH = 1000
-"""Longest text message [characters]; the rest is cut."""
+MESSAGE_LENGTH = 1000  # longest text message [characters]; the rest is cut
 
 
 class ControlBox:

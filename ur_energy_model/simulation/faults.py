@@ -26,8 +26,7 @@ class FaultKind(NamedTuple):
 
     name: str
     effect: str
-    argument: str = ""
-    """Its meaning; "" if there is none."""
+    argument: str = ""  # its meaning; "" if there is none
     default: str = ""
     duration: float = math.inf
 
@@ -53,8 +52,7 @@ _TABLE = (
     FaultKind("half_open", "connections are accepted, but nothing is answered or sent"),
 )  # fmt: skip
 
-FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}
-"""All faults by name."""
+FAULTS: dict[str, FaultKind] = {kind.name: kind for kind in _TABLE}  # all faults by name
 
 OWN_FIELDS = ("output_", "standard_analog", "analog_io", "actual_digital", "io_current", "tool_")
 """Prefixes of fields of the control box, not of the arm, which no fault replaces."""

@@ -71,8 +71,7 @@ class LinearDrive:
         return float(self.to_link[0] * gear_ratio), self.denominator
 
 
-_SLOWER = 0.9
-"""Factor on the crossover frequency of a loop that is not stable."""
+_SLOWER = 0.9  # factor on the crossover frequency of a loop that is not stable
 
 
 def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple[float, float]:
@@ -97,12 +96,10 @@ def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple
 
 ControllerKind = Literal["feedforward", "pd"]
 
-_SLOW = 0.02
-"""Speed from which friction is fully compensated [rad/s]."""
+_SLOW = 0.02  # speed from which friction is fully compensated [rad/s]
 _LINK_SHARE = 0.3
 """Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
-_POSITIONS = 200
-"""Random positions over which the link inertia of the PD tuning is averaged."""
+_POSITIONS = 200  # random positions over which the link inertia of the PD tuning is averaged
 
 
 class Targets(NamedTuple):

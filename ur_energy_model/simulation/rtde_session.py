@@ -33,8 +33,7 @@ from ur_energy_model.telemetry.rtde.protocol import (
     frame,
 )
 
-SLOWEST_DECIMATION = 1e9
-"""Largest number of cycles between data packages."""
+SLOWEST_DECIMATION = 1e9  # largest number of cycles between data packages
 MAX_INPUT_RECIPES = 255
 ERROR_LEVEL = 1
 

@@ -36,10 +36,8 @@ class RtdeOutputs(dict[str, RtdeValue]):
         return super().__contains__(name) or name in self.lazy
 
 
-_DRAWS = 256
-"""Cycles whose noise is drawn at once."""
-_RESTING = 2e-4
-"""Speed below which arms report exactly zero [rad/s]."""
+_DRAWS = 256  # cycles whose noise is drawn at once
+_RESTING = 2e-4  # speed below which arms report exactly zero [rad/s]
 
 
 class Sensors:

@@ -88,8 +88,7 @@ class Ticker:
 
 PRIMARY_PORT, SECONDARY_PORT, REALTIME_PORT = 30001, 30002, 30003
 CONTROL_PORT = 29998
-STATE_RATE = 10.0
-"""Rate of the primary and secondary streams [Hz]."""
+STATE_RATE = 10.0  # rate of the primary and secondary streams [Hz]
 
 
 class SimulatedController:

@@ -15,14 +15,11 @@ from ur_energy_model.trajectory.motions import Hold, Motion, repeats
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array, Mask
 
-State = tuple[Array, Array, Array]
-"""Commanded position, velocity and acceleration [n]."""
+State = tuple[Array, Array, Array]  # commanded position, velocity and acceleration [n]
 
 _BUFFER = 256
-SERVO_ACCELERATION = 40.0
-"""Acceleration limit while following a stream [rad/s^2]."""
-SPEED_AVERAGING = 0.01
-"""Averaging time of the speed of a stream [s]."""
+SERVO_ACCELERATION = 40.0  # acceleration limit while following a stream [rad/s^2]
+SPEED_AVERAGING = 0.01  # averaging time of the speed of a stream [s]
 LOOKAHEAD, GAIN = (0.03, 2.0), (1.0, 1e4)
 """Ranges to which look-ahead time [s] and gain of a stream are clipped."""
 
@@ -155,14 +152,11 @@ class ServoReference:
 
 MotionCommand = cmd.Move | cmd.SpeedSlider | cmd.ProgramCommand | cmd.SafetyCommand
 
-SCALING_RATE = 3.0
-"""Rate at which the speed scaling follows slider and pause [1/s]."""
-STOP_ACCELERATION = 10.0
-"""Deceleration of a protective stop, and before a new move [rad/s^2]."""
+SCALING_RATE = 3.0  # rate at which the speed scaling follows slider and pause [1/s]
+STOP_ACCELERATION = 10.0  # deceleration of a protective stop, and before a new move [rad/s^2]
 SLOWEST, FASTEST = 1e-3, 200.0
 """Bounds of speed and acceleration of a command, rad/s and rad/s^2; no drive reaches the upper."""
-APPROACH = {"v": 0.9, "a": 1.8}
-"""Move to the start of the built-in motion, rad/s and rad/s^2."""
+APPROACH = {"v": 0.9, "a": 1.8}  # move to the start of the built-in motion, rad/s and rad/s^2
 OVERLOAD_SECONDS, MARGIN = 0.02, 1.02
 """Tolerated duration of a torque beyond the limits [s], and factor on all limits."""
 

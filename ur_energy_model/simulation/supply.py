@@ -23,8 +23,7 @@ from ur_energy_model.typing import Array
 # charges the bus capacitance; above a threshold the braking resistor dissipates it. Power at the
 # supply is therefore never negative (Heredia et al.).
 
-SUBSTEP = 5e-4
-"""Longest time step of the bus voltage while the supply is idle [s]."""
+SUBSTEP = 5e-4  # longest time step of the bus voltage while the supply is idle [s]
 
 
 class Bus:
@@ -148,8 +147,7 @@ class PowerSupply:
 # losses and standby belong to the whole arm: bus_energy = sum of electrical_energy +
 # driver_energy + standby_energy + braking_energy + energy in the bus capacitance.
 
-ARRAY_RATE = 50.0
-"""Rate of the arrays in the .npz file [Hz]."""
+ARRAY_RATE = 50.0  # rate of the arrays in the .npz file [Hz]
 JOINT_ENERGIES = (
     "mechanical_energy",
     "electrical_energy",
@@ -261,8 +259,7 @@ def _with_efficiency(energy: Array) -> dict[str, Any]:
     return dict(zip(JOINT_ENERGIES, energy.tolist(), strict=True)) | {"efficiency": efficiency}
 
 
-THERMAL_STEP = 0.1
-"""Time step of the joint temperatures [s]."""
+THERMAL_STEP = 0.1  # time step of the joint temperatures [s]
 
 
 class EnergyBalance:

@@ -14,16 +14,14 @@ RECEIVE_SIZE = 4096
 KERNEL_BUFFER = LARGEST_BACKLOG = 1 << 18
 """Bytes that may wait for a client, in the kernel and here, before its connection is closed."""
 MAX_CONNECTIONS = 64
-SELECTABLE = 1024
-"""select() does not support file descriptors from this number on."""
+SELECTABLE = 1024  # select() does not support file descriptors from this number on
 MAX_LINE = 4096
 
 
 class ClientSession:
     """Protocol of one connection: bytes in, bytes out, no I/O."""
 
-    finished = False
-    """Whether to close the connection after sending the answer."""
+    finished = False  # whether to close the connection after sending the answer
 
     def greeting(self) -> bytes:
         """Bytes to send when the connection opens."""

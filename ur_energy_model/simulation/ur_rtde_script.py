@@ -29,12 +29,10 @@ STREAMING = frozenset({6, 9, 10, 11, 24, 25, 26, 27, 38, 58, 66, 67, 68, 69, 70,
 """Commands that are executed in every cycle while they are in the register."""
 ASYNCHRONOUS = frozenset({1, 2, 3, 4, 33, 34})
 """Commands that the client does not wait for if integer register 1 is 1."""
-OFFSETS = (0, 24)
-"""First registers of the lower and the upper range."""
+OFFSETS = (0, 24)  # first registers of the lower and the upper range
 RUNNING_BIT, WRITES_SHIFT, OPERATION_SHIFT = 1 << 15, 16, 24
 COUNTER_LIMIT = 127
-WAITS = True
-"""Result of a command that is complete only when the arm is at rest."""
+WAITS = True  # result of a command that is complete only when the arm is at rest
 
 
 class UrRtdeScript:

@@ -23,8 +23,7 @@ from ur_energy_model.simulation.control_box import ControlBox
 from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.typing import Array
 
-MAX_PROGRAM = 1 << 20
-"""Longest program [characters]; longer ones are dropped."""
+MAX_PROGRAM = 1 << 20  # longest program [characters]; longer ones are dropped
 _HEADER = re.compile(r"(?:def|sec)\s+(\w+)\s*\(")
 _NAME = re.compile(r"\s*([A-Za-z_]\w{0,63})\s*(?:\(|$)", re.ASCII)
 
@@ -68,8 +67,7 @@ def program_name(program: str) -> str:
 # The calls of a program. Calls with literal arguments are expressions of Python too (a pose
 # p[...] is a subscript), so Python's own parser, which is bounded, reads them.
 
-MAX_LINE, MAX_CALLS = 10_000, 5000
-"""Longest line [characters] and most lines of a plain program."""
+MAX_LINE, MAX_CALLS = 10_000, 5000  # longest line [characters] and most lines of a plain program
 _DIGITAL_OUT = re.compile(r"digital_out\[(\d+)\]\s*=\s*(True|False)", re.ASCII)
 
 
@@ -86,8 +84,7 @@ class Call:
     name: str
     positional: tuple[Any, ...]
     named: dict[str, Any]
-    line: int = field(default=0, compare=False)
-    """Of its program, from 1."""
+    line: int = field(default=0, compare=False)  # of its program, from 1
 
 
 def calls_of(program: str) -> list[Call] | None:
@@ -144,8 +141,7 @@ def _literal(node: ast.expr) -> Any:
     raise ValueError("not a literal")
 
 
-LARGEST = 1e6
-"""Largest number of a list: beyond any position, speed, mass or inertia of an arm."""
+LARGEST = 1e6  # largest number of a list: beyond any position, speed, mass or inertia of an arm
 _SHOWN = 40
 
 

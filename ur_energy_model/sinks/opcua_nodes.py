@@ -36,8 +36,7 @@ HAS_STATISTIC_COMPONENT = IA, 4002
 MEASUREMENT_TYPE, VALUE_TYPE, PERCENT_OF_READING = (ECM, 1006), (ECM, 2002), (ECM, 5024)
 CLASS_NAMES, RESOURCE_NAMES = ((ECM, 6273), (ECM, 6057)), ((ECM, 6111),)
 """EnumValues of accuracy classes and of resources, whose values the file leaves out."""
-ELECTRICITY = 1
-"""Resource of every measurement."""
+ELECTRICITY = 1  # resource of every measurement
 RESOURCES = ("Not specified", "Electricity")  # those that occur here
 Node: TypeAlias = "str | tuple[str, int] | int"
 """Identifier in OWN, a namespace and number, or a number in OPC UA itself."""

@@ -118,8 +118,7 @@ def _wall_minus_monotonic() -> int:
     return min(readings)[1]
 
 
-HOST_CLOCK = HostClock()
-"""The clock of this process."""
+HOST_CLOCK = HostClock()  # the clock of this process
 
 # ClockCheck: refuses recordings whose times cannot be those of a controller.
 #
@@ -130,10 +129,8 @@ _FEW = 3
 _SHARE, _SHARE_OF_FEW, _MANY = 1e-3, 0.1, 20_000
 """Largest share of samples at which the clock goes back: of all, of the first ones, and how many
 these are."""
-_SHORTEST_STEP = 1e-5
-"""Shortest mean step of a controller's clock [s]."""
-_LONGEST_STEP = 60.0
-"""Longest step between samples that is not taken for a gap [s]."""
+_SHORTEST_STEP = 1e-5  # shortest mean step of a controller's clock [s]
+_LONGEST_STEP = 60.0  # longest step between samples that is not taken for a gap [s]
 
 
 def possible_times(time: Array) -> Mask:

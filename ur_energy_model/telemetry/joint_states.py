@@ -14,8 +14,7 @@ from ur_energy_model.telemetry.bag.cdr import CdrError, CdrParser, Template
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, equal_runs
 from ur_energy_model.typing import Array, Bytes, Indices
 
-MOST_FORMATS = 16
-"""Formats that are kept; a topic has one for each of its publishers."""
+MOST_FORMATS = 16  # formats that are kept; a topic has one for each of its publishers
 LARGEST = 1_000_000
 """Size of the largest message that is decoded [bytes]; that of an arm is below 1000."""
 NAMES_SHOWN, LETTERS_SHOWN = 3, 40
@@ -26,8 +25,7 @@ AHEAD = 2.0
 """Stamps that advance this much more than the host's clock are those of a clock set forward [s]."""
 STEPS_KEPT, FEWEST_STEPS = 200, 5
 """Steps between stamps whose median is the driver's period, and the fewest that determine it."""
-MOST_REASONS = 20
-"""Reasons of refusals that are counted separately."""
+MOST_REASONS = 20  # reasons of refusals that are counted separately
 
 _OTHER = "cannot be used for other reasons"
 _REPEATED = "repeat the stamp of the one before: is the clock of the driver paused?"

@@ -111,8 +111,7 @@ def possible(
 # Running statistics of a recording's channels, for the quality verdict. Each takes its consecutive
 # parts and keeps a few numbers per channel.
 
-_STUCK = 3
-"""Number of identical values in a row that noise rarely produces."""
+_STUCK = 3  # number of identical values in a row that noise rarely produces
 
 
 @dataclass
@@ -213,8 +212,7 @@ class JointActivity:
 
 # Recordings of the manufacturer's offline simulator, which measures nothing.
 
-NOMINAL_VOLTAGE = 48.0
-"""Constant bus voltage of the offline simulator [V]."""
+NOMINAL_VOLTAGE = 48.0  # constant bus voltage of the offline simulator [V]
 REASON = (
     "comes from the maker's offline simulator (actual_current is an exact multiple of "
     "target_current, bus voltage exactly 48 V): nothing was measured"

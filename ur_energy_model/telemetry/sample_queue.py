@@ -16,8 +16,7 @@ from ur_energy_model.telemetry.samples import Event, Gap, Telemetry
 MEMORY_BYTES = 64 << 20
 SPILL_BYTES = 512 << 20
 OVERFLOW = "recorder overflow"
-MOST_EVENTS = 1000
-"""Events that may wait; later ones are dropped."""
+MOST_EVENTS = 1000  # events that may wait; later ones are dropped
 
 
 @dataclass

@@ -256,8 +256,7 @@ class Consumer:
 
 MOST_LATE, MOST_LATE_SECONDS = 10, 0.2
 """Periods whose samples came together and are still taken one by one, and time of short ones."""
-EARLY = 0.25
-"""Part of a period by which a moment may be early: batches end on whole samples."""
+EARLY = 0.25  # part of a period by which a moment may be early: batches end on whole samples
 
 
 class Decimator:

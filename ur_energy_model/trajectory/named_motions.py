@@ -32,12 +32,9 @@ TEST_SPEED, TEST_ACCELERATION = 3.0, 6.0
 """Of the test trajectories A and B (Clochiatti et al. 2024), rad/s and rad/s^2."""
 TOOL_SPEED = 1.3
 """Tool speed at which the controller re-plans its moves (observed in the same work), m/s."""
-TORQUE_SHARE = 0.8
-"""Share of the joints' torque limits that planned moves use."""
-CLEARANCE = 0.02
-"""Least distance of the links from each other and from the table, m."""
-LOWEST = 0.12
-"""Least height of joints and flange above the table of arms without geometry, m."""
+TORQUE_SHARE = 0.8  # share of the joints' torque limits that planned moves use
+CLEARANCE = 0.02  # least distance of the links from each other and from the table, m
+LOWEST = 0.12  # least height of joints and flange above the table of arms without geometry, m
 _POINTS = 6
 _RETRIES = 15
 

@@ -16,18 +16,13 @@ from ur_energy_model.files import open_regular
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.typing import Array
 
-SAMPLE_PERIOD = 0.008
-"""Sample period of the predicted powers [s]."""
-LONGEST = 3600.0
-"""Longest plan [s]."""
-MOST_POINTS = 500_000
-"""Largest number of points of a plan."""
-SHORTEST_STEP = 1e-9
-"""Shortest time between points [s], the resolution of ROS."""
+SAMPLE_PERIOD = 0.008  # sample period of the predicted powers [s]
+LONGEST = 3600.0  # longest plan [s]
+MOST_POINTS = 500_000  # largest number of points of a plan
+SHORTEST_STEP = 1e-9  # shortest time between points [s], the resolution of ROS
 LARGEST = 1e9
 """Largest position, velocity and acceleration of a point; keeps arithmetic in range."""
-CHUNK = 2048
-"""Number of samples that are computed together; bounds the memory."""
+CHUNK = 2048  # number of samples that are computed together; bounds the memory
 
 
 @dataclass(frozen=True)
@@ -277,13 +272,11 @@ def _number(path: str | Path, name: str, text: str) -> float:
 CUTOFF = 6.0
 """Cut-off of the zero-phase low-pass for noisy positions [Hz]: the highest that identification
 uses, above the motion of a rigid arm."""
-NOISE_SHARE = 0.05
-"""Accelerations from noise or jitter that count, relative to the arm's limit."""
+NOISE_SHARE = 0.05  # accelerations from noise or jitter that count, relative to the arm's limit
 IMPOSSIBLE = 10.0
 """Accelerations that no joint reaches, relative to the limit in the robot file, 6 rad/s^2: rated
 torques would accelerate the rotors alone with 55 to 130 rad/s^2."""
-EXPLAINED = 1.0 / 3.0
-"""Share of the mismatch of positions and stamps that even stamps may leave."""
+EXPLAINED = 1.0 / 3.0  # share of the mismatch of positions and stamps that even stamps may leave
 _ROUNDED = 1e-6
 """Rounding of stamps [s] and positions [rad], six decimals as by `%f`, that is no jitter; at 500 Hz
 it makes accelerations of 1 rad/s^2."""

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ur_energy_model.typing import Array, Bytes, Mask, Self
 
 ENCAPSULATION = b"\x00\x01\x00\x00"
-STAMP = struct.Struct("<iI")
-"""Seconds and nanoseconds."""
+STAMP = struct.Struct("<iI")  # seconds and nanoseconds
 STAMP_OFFSET = len(ENCAPSULATION)
 """Place of the stamp in messages that begin with it or with a header."""
 _SIZES = {"B": 1, "I": 4}

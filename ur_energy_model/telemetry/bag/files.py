@@ -166,10 +166,8 @@ class FileSplit(NamedTuple):
 # Only what a recorder wrote into that folder under a budget counts, and may be deleted.
 
 DAY = 86400.0
-PARTS = 20
-"""Files into which a budget is divided at least."""
-LONGEST_FILE = 3600.0
-"""Longest duration of a file under a budget [s]."""
+PARTS = 20  # files into which a budget is divided at least
+LONGEST_FILE = 3600.0  # longest duration of a file under a budget [s]
 
 
 class StoredFile(NamedTuple):

@@ -23,8 +23,7 @@ from ur_energy_model.typing import Bytes
 RECOVER = "keep what is intact with 'ur_energy recover'"
 """What a user can do with a damaged file."""
 MAGIC = b"\x89MCAP0\r\n"
-PREFIX = struct.Struct("<BQ")
-"""Type and length of a record."""
+PREFIX = struct.Struct("<BQ")  # type and length of a record
 RECORD_HEAD = struct.Struct("<BQH")
 """The same and the first number of the content, which is the channel of a message."""
 MESSAGE_HEAD = 22

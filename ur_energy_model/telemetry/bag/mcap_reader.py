@@ -38,10 +38,8 @@ from ur_energy_model.typing import Indices
 
 Places = tuple[Indices, Indices]
 """Offsets [n] and lengths [n] of the contents of messages in a chunk."""
-MAX_CHUNK = 64 << 20
-"""Largest chunk, packed or unpacked; writers make chunks of 1 to 8 MB."""
-MAX_DEFINITION = 4 << 20
-"""Largest schema, channel or metadata record [bytes]."""
+MAX_CHUNK = 64 << 20  # largest chunk, packed or unpacked; writers make chunks of 1 to 8 MB
+MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of large files (that of an arm at rest is below 50)."""
 _FREE, _MEMORY, _ITEMS = 512 << 20, 128 << 20, 500_000
@@ -54,8 +52,7 @@ _CHUNK_HEAD = 28 + len(_CHUNK_MARK) + 8
 """Size of a chunk record without its packed records [bytes]."""
 _WINDOW, _MOST_WINDOW = 64 << 10, 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
-_LOOSE = 1 << 20
-"""Messages outside chunks are read in groups of about this size [bytes]."""
+_LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
 _BLOCK_ROWS = 4096
 
 
@@ -352,15 +349,13 @@ def _record_at(file: BinaryIO, place: int, stop: int) -> tuple[int, int, int]:
 
 # What the summary of a file holds, without reading its chunks.
 
-MARK = "mark"
-"""Kind of the events that a user puts into a bag."""
+MARK = "mark"  # kind of the events that a user puts into a bag
 _SUMMARY = frozenset({
     Op.SCHEMA, Op.CHANNEL, Op.CHUNK_INDEX, Op.METADATA_INDEX, Op.STATISTICS,
 })  # fmt: skip
 _MOST_SUMMARY = 32 << 20
 """Largest summary that is read [bytes]; larger files are read as a whole."""
-_END = PREFIX.size + 20 + len(MAGIC)
-"""Size of footer and magic [bytes]."""
+_END = PREFIX.size + 20 + len(MAGIC)  # size of footer and magic [bytes]
 
 
 def summary_of(path: Path) -> Summary | None:

@@ -146,8 +146,7 @@ string value
 # Topics.
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-LATCHED = "transient_local"
-"""Durability of topics whose last message late subscribers get."""
+LATCHED = "transient_local"  # durability of topics whose last message late subscribers get
 
 
 def offered_qos_profiles(latched: bool) -> list[dict[str, Any]]:

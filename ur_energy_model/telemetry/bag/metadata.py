@@ -31,11 +31,9 @@ from ur_energy_model.yaml_reader import ReadingLimits, Record, YamlTree, excerpt
 
 FILE_NAME = "metadata.yaml"
 ROOT = "rosbag2_bagfile_information"
-LIMITS = ReadingLimits(size=16_000_000, values=200_000)
-"""Enough for a bag of ten thousand files."""
+LIMITS = ReadingLimits(size=16_000_000, values=200_000)  # enough for a bag of ten thousand files
 _LATCHED_TEXT = re.compile(rf"durability: (?:{LATCHED}|1)\b")
-LONGEST_FILE_NAME = 255
-"""Longest name that common file systems take [bytes]."""
+LONGEST_FILE_NAME = 255  # longest name that common file systems take [bytes]
 _REMEDY = "rebuild it with 'ur_energy recover'"
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
@@ -203,8 +201,7 @@ RECORD_NAME = "ur_energy_model"
 GAP_RECORD_NAME = "ur_energy_model.gap"
 PROGRAM_RECORD_NAME = "ur_energy_model.program"
 """Of an index in the file, and the name of the program from that sample on."""
-HOST = "host"
-"""Key of the computer that wrote a bag."""
+HOST = "host"  # key of the computer that wrote a bag
 BUDGET = "budget_path"
 """Key of the path at which a bag counts for the budget of its folder; others are never deleted."""
 REMOVED = "removed_samples"

@@ -50,12 +50,10 @@ from ur_energy_model.telemetry.bag.reader import (
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
 from ur_energy_model.typing import Mask
 
-DAMAGED = "damaged file"
-"""Cause of a gap that damage left."""
+DAMAGED = "damaged file"  # cause of a gap that damage left
 _ODD_STEP = 1.2
 """Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
-MAX_PROBLEMS = 100
-"""Most problems of a file that are named."""
+MAX_PROBLEMS = 100  # most problems of a file that are named
 
 
 _MOST_BLOCKS = 100_000

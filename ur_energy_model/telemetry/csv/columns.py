@@ -147,10 +147,8 @@ _TIME_NAMES = (TIME, "time", "t", "time_stamp", "datetime", "date_time", "second
 """Names of a time column, in order of preference."""
 
 
-SKIPPED = "-"
-"""Name of a column that is left out on purpose."""
-_SHOWN = 50
-"""Most columns that a remark lists."""
+SKIPPED = "-"  # name of a column that is left out on purpose
+_SHOWN = 50  # most columns that a remark lists
 
 
 class CsvHeader(NamedTuple):

@@ -20,14 +20,12 @@ from ur_energy_model.files import Budget, open_regular
 from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.typing import Array, Mask
 
-MAX_LINE = 1 << 20
-"""Longest line in characters."""
+MAX_LINE = 1 << 20  # longest line in characters
 MAX_TEXT = 16 << 30
 """Largest unpacked size in characters: some hours of all that an arm sends at 500 Hz."""
 MAX_RATIO, _FREE = 200, 8 << 20
 """Largest ratio of unpacked to packed size of files beyond the free size (3 to 10 is usual)."""
-MAX_LINES = 6_000_000
-"""Largest number of lines: more than three hours at 500 Hz."""
+MAX_LINES = 6_000_000  # largest number of lines: more than three hours at 500 Hz
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -21,8 +21,7 @@ from ur_energy_model.telemetry.bag.mcap_reader import file_contents
 from ur_energy_model.telemetry.bag.metadata import read_metadata
 from ur_energy_model.telemetry.bag.recovery import bag_state
 
-PERIOD = 10.0
-"""Time between readings of the folder [s]."""
+PERIOD = 10.0  # time between readings of the folder [s]
 _CLOSE_TIMEOUT = 5.0
 _MARKED = "it is marked"
 _WRITTEN = "it is being written"

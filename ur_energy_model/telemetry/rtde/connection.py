@@ -34,8 +34,7 @@ CONNECT_TIMEOUT = 3.0
 REPLY_TIMEOUT = 2.0
 RECEIVE_SIZE = 1 << 18
 MAX_MESSAGES = 100
-MAX_EARLY = 1 << 20
-"""Bytes of data packages that may come in front of a reply."""
+MAX_EARLY = 1 << 20  # bytes of data packages that may come in front of a reply
 
 
 class RtdeConnection:

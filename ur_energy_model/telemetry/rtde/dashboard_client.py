@@ -15,8 +15,7 @@ from ur_energy_model.errors import WrongRobotError
 PORT = 29999
 TIMEOUT = 1.0
 LONGEST_LINE = 200
-PAUSE = 1.0
-"""Shortest time between two questions for the program [s]."""
+PAUSE = 1.0  # shortest time between two questions for the program [s]
 LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of

@@ -26,8 +26,7 @@ from ur_energy_model.telemetry.rtde.protocol import Recipe
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, changes, find_gaps
 from ur_energy_model.typing import Array
 
-MAX_TIMESTAMP = 1e9
-"""Decades after a controller's start [s]."""
+MAX_TIMESTAMP = 1e9  # decades after a controller's start [s]
 AHEAD_SECONDS, AHEAD_SHARE = 5.0, 0.01
 """How far a controller's clock may have gained on the host's by the end of an outage: seconds, and
 a share of the outage."""

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
 PROTOCOL_VERSIONS = (2, 1)
-FEW = 50
-"""Records of which a copy of each field takes longer than it saves."""
+FEW = 50  # records of which a copy of each field takes longer than it saves
 CHECK_PORT = "check that the address is a UR controller's RTDE port"
 """Remedy where a peer sends what is not RTDE."""
 
@@ -115,8 +114,7 @@ NUMBER: dict[ValueKind, str] = {
     "VECTOR6INT32": ">i4", "VECTOR6UINT32": ">u4",
 }  # fmt: skip
 """numpy type of a number of each RTDE type; vectors repeat it."""
-Records: TypeAlias = NDArray[np.void]
-"""Structured array [n] of the values of data packages."""
+Records: TypeAlias = NDArray[np.void]  # structured array [n] of the values of data packages
 
 
 @dataclass(frozen=True)
