@@ -197,7 +197,7 @@ def test_on_every_surface() -> None:
     reading, cycle, passed = reading_of(braking())
     snapshot = reading.snapshot
     values = numbers(snapshot, JOINTS)
-    energy, power, _ = energy_values(snapshot)
+    energy, power, _ = energy_values([snapshot])[0]
     interfaces = joint_interfaces(snapshot, JOINTS)
     surfaces: dict[str, Callable[[], tuple[float, float]]] = {
         "energies of topics": lambda: of_names(values, "energy/{}/energy"),

@@ -22,7 +22,7 @@ def test_values_are_those_of_the_number_topics_and_efforts_the_uncertainties() -
     estimator.update(motion(2.0))
     snapshot = estimator.snapshot()
     assert snapshot is not None
-    values = dict(zip(energy_names(JOINTS), energy_values(snapshot).T, strict=True))
+    values = dict(zip(energy_names(JOINTS), energy_values([snapshot])[0].T, strict=True))
     found = numbers(snapshot, JOINTS)
     assert set(found) == {topic.name for topic in number_topics(JOINTS)}
     for part in (*JOINTS, "standby", "drivers", "regeneration", "total", "bus"):

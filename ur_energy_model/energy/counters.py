@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.codec import built, plain
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Steps, Totals
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.telemetry_checks import MOST_POWER
 from ur_energy_model.errors import InputError
@@ -147,11 +147,6 @@ class EnergyCounters:
         self._resuming = counters.clock is not None
 
     @property
-    def since_reset(self) -> MeterReading:
-        """Energy since the last reset."""
-        return self.meter.reading - self.stated.reset
-
-    @property
     def problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are."""
         return next((file.problem for file in self._files if file.problem), self._last_problem)
@@ -182,15 +177,20 @@ class EnergyCounters:
         self.save()
         return True
 
-    def integrate(self, time: Array, steps: Steps, power: Array) -> None:
-        """Integrate powers [n, channels], W, finite, at controller times [n], s, after `steps`."""
+    def integrate(
+        self, time: Array, steps: Steps, power: Array, stops: Sequence[int] = ()
+    ) -> Totals:
+        """Integrate powers [n, channels], W, finite, at controller times [n], s, after `steps`.
+
+        Returns the energy after each of these numbers of samples, and after all of them.
+        """
         if self._resuming:
             self._resuming, away = False, float(time[0]) - (self._clock or 0.0)
             if 0.0 < away < LONGEST_ABSENCE:  # else the clock has restarted
                 now = self.meter.reading
                 self.meter.reading = replace(now, unaccounted=now.unaccounted + away)
-        self.meter.integrate_steps(steps, power)
         self._clock = float(time[-1])
+        return self.meter.integrate_steps(steps, power, stops)
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
@@ -214,13 +214,15 @@ class EnergyCounters:
         self.meter.last_power, self._resuming = channels.convert_values(last, names), resuming
         self.save()
 
-    def note_highest(self) -> None:
-        """Include the present energies in the highest ones."""
-        self.highest = np.maximum(self.highest, self.meter.reading.net)
+    def note_highest(self, net: Array) -> Array:
+        """Include energies at consecutive moments [k, channels], J; returns the highest at each."""
+        highest = np.maximum.accumulate(np.concatenate((self.highest[None], net)))[1:]
+        self.highest = highest[-1]
+        return np.asarray(highest)
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
-        self.note_highest()
+        self.note_highest(self.meter.reading.net[None])
         if self._files:
             now, clock = self.meter.reading, float("nan") if self._clock is None else self._clock
             times = (now.accounted, now.unaccounted, clock)

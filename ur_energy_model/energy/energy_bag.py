@@ -81,7 +81,7 @@ class EnergyMessages:
     def keep(self, snapshot: Snapshot, stamp: int) -> None:
         """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
         self._stamps.append(stamp)
-        self._energies.append(energy_values(snapshot).ravel())
+        self._energies.append(energy_values([snapshot]).ravel())
         for name, value in numbers(snapshot, self._joints).items():
             self._numbers.setdefault(name, []).append((stamp, value))
 

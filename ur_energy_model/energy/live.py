@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from ur_energy_model.energy.cycles import (
     Marks,
     Trigger,
 )
-from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
 from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
@@ -92,7 +93,6 @@ class Snapshot:
         note: about the counters of another arm, None where there is none.
     """
 
-    channels: Channels
     time: float
     q: Array | None
     qd: Array
@@ -103,6 +103,7 @@ class Snapshot:
     state: ArmState
     robot_mode: int | None
     safety_mode: int | None
+    channels: Channels
     bus_measured: bool
     standby: float
     standby_std: float
@@ -123,10 +124,12 @@ class Snapshot:
     note: str | None = None
 
 
-def code_of(samples: Telemetry, name: str, row: int = -1) -> int | None:
-    """A value of a field of codes; None where it is missing or not measured."""
-    value = float(samples.columns[name][row]) if name in samples.columns else math.nan
-    return int(value) if math.isfinite(value) else None
+def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | None]:
+    """Values of a field of codes at samples; None where it is missing or not measured."""
+    if name not in samples.columns:
+        return [None] * len(rows)
+    values = samples.columns[name][rows].tolist()
+    return [int(value) if math.isfinite(value) else None for value in values]
 
 
 LARGEST = 1.0e12
@@ -277,51 +280,46 @@ class LiveEstimator:
         if self._last is None:
             return None
         self._counters.journal()
-        return self._snapshot(self._last, len(self._last.samples) - 1, viewer)
+        rows = [len(self._last.samples) - 1]
+        return self._snapshots(self._last, rows, self._counters.meter.totals, viewer)[0]
 
     def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
         """States after numbers of samples of the last `update`, ascending, of the viewer "live".
 
         As `snapshot`; only the last where samples were left out.
         """
-        if len(ends) > 1:
-            found = self._process(ends)
-            if len(found) == len(ends):
-                self._counters.journal()
-                return found
+        found = self._process(ends)
+        if len(found) == len(ends):
+            self._counters.journal()
+            return found
         last = self.snapshot()
         return [] if last is None else [last]
 
-    def _snapshot(self, last: PowerTable, row: int, viewer: str) -> Snapshot:
-        """State after a sample up to which the powers are integrated."""
-        counters, meter = self._counters, self._counters.meter
+    def _snapshots(
+        self, last: PowerTable, rows: Sequence[int], totals: Totals, viewer: str
+    ) -> list[Snapshot]:
+        """States after samples up to which the powers are integrated, with the totals at each."""
+        counters, samples, columns = self._counters, last.samples, last.samples.columns
         # Differences of energies without corrections are integrals of power.
-        now = meter.reading.net - meter.corrections, meter.reading.accounted
-        (before, since), self._shown[viewer] = self._shown.get(viewer, now), now
-        passed = now[1] - since
-        power = (now[0] - before) / passed if passed > 0 else last.power[row]
-        samples, residual, options = last.samples, self._residual, self.options
+        net, accounted = totals.net - totals.corrections, totals.accounted
+        before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
+        self._shown[viewer] = net[-1], float(accounted[-1])
+        passed = changes(accounted, since)[:, None]
+        gained = np.diff(net, axis=0, prepend=before[None])
+        power = np.where(passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows])
+        residual, stated, meter = self._residual, counters.stated, counters.meter
         standby, conditions = self.calculator.standby, self.calculator.conditions
         settled = residual.elapsed >= residual.time_constant
-        return Snapshot(
+        make = partial(
+            Snapshot,
             channels=self.channels,
-            time=float(samples.time[row]),
-            q=samples.columns["actual_q"][row] if "actual_q" in samples.columns else None,
-            qd=samples.columns["actual_qd"][row],
-            power=power,
-            since_reset=counters.since_reset,
-            lifetime=meter.reading,
-            highest=counters.highest,
-            state=_STATES[last.states[row]],
-            robot_mode=code_of(samples, "robot_mode", row),
-            safety_mode=code_of(samples, "safety_mode", row),
             bus_measured=last.bus_measured,
             standby=standby.power,
             standby_std=standby.std,
             standby_measured=standby.measured,
             residual_mean=residual.mean,
             residual_std=residual.std,
-            drifting=settled and abs(residual.mean) > options.drift_alarm,
+            drifting=settled and abs(residual.mean) > self.options.drift_alarm,
             controller_energy=self._controller_energy.total,
             payload=conditions.setup.payload.mass,
             speed_scaling=conditions.speed_scaling,
@@ -329,11 +327,24 @@ class LiveEstimator:
             samples=self.samples,
             refused=self.refused,
             controller_restarts=meter.restarts,
-            reset_time=counters.stated.reset_time,
-            reset_reason=counters.stated.reset_reason,
-            serial=counters.stated.serial,
+            reset_time=stated.reset_time,
+            reset_reason=stated.reset_reason,
+            serial=stated.serial,
             note=counters.note,
         )
+        each = (
+            samples.time[rows].tolist(),
+            columns["actual_q"][rows] if "actual_q" in columns else [None] * len(rows),
+            columns["actual_qd"][rows],
+            power,
+            totals.readings(stated.reset),
+            totals.readings(),
+            counters.note_highest(totals.net),
+            [_STATES[state] for state in last.states[rows].tolist()],
+            _codes(samples, "robot_mode", rows),
+            _codes(samples, "safety_mode", rows),
+        )
+        return list(map(make, *each))
 
     def finish(self) -> None:
         """Correct the counters at the end of a recording, of which the standby power is known now.
@@ -429,9 +440,9 @@ class LiveEstimator:
         found: list[Snapshot] = []
         self._last = table
         complete = len(table.samples) == len(batch)
-        stops = {before + end for end in ends if complete}
+        stops = [before + end for end in ends if complete]
         marks, meter = self._detector.find(table.samples), self._counters.meter
-        for part, correction in table.parts((*marks, *stops)):
+        for part, correction in table.parts(marks):
             if (mark := marks.get(part.start)) is not None:
                 for done in self._cycle.mark(float(time[part.start]), meter.reading, mark):
                     self.cycles.append(done)
@@ -441,11 +452,13 @@ class LiveEstimator:
                         self._on_cycle(done)
             if correction is not None:
                 meter.correct(correction)
-            self._counters.integrate(time[part], table.steps.cut(part), power[part])
+            own = [stop for stop in stops if part.start < stop <= part.stop]
+            cut, within = table.steps.cut(part), [stop - part.start for stop in own]
+            totals = self._counters.integrate(time[part], cut, power[part], within)
             self._cycle.observe(float(power[part, total].max()))
-            if part.stop in stops:
-                self._counters.note_highest()
-                found.append(self._snapshot(table, part.stop - 1, "live"))
+            if own:
+                rows = [stop - 1 for stop in own]
+                found += self._snapshots(table, rows, totals.first(len(own)), "live")
         if self._on_powers is not None:
             self._on_powers(table, marks)
         return found

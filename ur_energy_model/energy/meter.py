@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +172,32 @@ class MeterReading:
         return cls(np.zeros(channels), np.zeros(channels), 0.0, 0.0)
 
 
+class Totals(NamedTuple):
+    """Energy counted up to k moments: the values of MeterReading, each with this dimension.
+
+    `corrections` [k or 1, channels], J, are the part that is not an integral of power.
+    """
+
+    net: Array
+    consumed: Array
+    accounted: Array
+    unaccounted: Array
+    corrections: Array
+
+    def first(self, count: int) -> Totals:
+        """Those of the first moments, at least one."""
+        return Totals(*(each[:count] for each in self))
+
+    def readings(self, start: MeterReading | None = None) -> list[MeterReading]:
+        """Energy up to each moment, or since an earlier reading."""
+        net, consumed, accounted, unaccounted, _ = self
+        if start is not None:
+            net, consumed = net - start.net, consumed - start.consumed
+            accounted, unaccounted = accounted - start.accounted, unaccounted - start.unaccounted
+        rows = zip(net, consumed, accounted.tolist(), unaccounted.tolist(), strict=True)
+        return [MeterReading(*each) for each in rows]
+
+
 @dataclass(frozen=True)
 class EnergyCorrection:
     """Correction of the energy counted before the session's standby power was known.
@@ -223,31 +250,40 @@ class EnergyMeter:
         """Integrate powers [n, channels], W, finite, at times [n], s, behind the previous ones."""
         self.integrate_steps(self.gaps(time), power)
 
-    def integrate_steps(self, steps: Steps, power: Array) -> None:
-        """Integrate powers [n, channels], W, finite, of samples whose steps [n] are known."""
-        if not len(power):
-            return
-        rows, now = np.concatenate((self.last_power[None], power)), self.reading
-        self.last_power, weights = power[-1], _weights(steps.bridged)
+    def integrate_steps(self, steps: Steps, power: Array, stops: Sequence[int] = ()) -> Totals:
+        """Integrate powers [n, channels], W, finite, of samples whose steps [n] are known.
+
+        Returns the energy after each of these numbers of samples, and after all of them.
+        """
+        rows, now, n = np.concatenate((self.last_power[None], power)), self.reading, len(power)
+        self.last_power, until = rows[-1], np.arange(n) < np.array((*stops, n))[:, None]
+        bridged, lost = np.where(until, steps.bridged, 0.0), np.where(until, steps.lost, 0.0)
         if steps.back.any():
             self.restarts += int(np.count_nonzero(steps.back))
-        self.reading = MeterReading(
-            now.net + weights @ rows,
-            now.consumed + weights @ np.maximum(rows, 0.0),
-            now.accounted + float(steps.bridged.sum()),
-            now.unaccounted + float(steps.lost.sum()),
-        )
-        if (pending := self.pending) is None:
-            return
-        columns = list(pending.deducted_from)
-        least = np.maximum(rows[:, columns], 0.0).min(axis=1)
-        share = min(1.0, 0.5 * float(weights @ least) / -pending.change[columns[0]])
-        # The error columns change in the same share as the energy: they are integrated like
-        # powers, so a counter and its interval belong together at any moment and over a restart.
-        self._apply(share * pending.change)
-        self.pending = (
-            replace(pending, change=(1.0 - share) * pending.change) if share < 1 else None
-        )
+        weights, corrections, pending = _weights(bridged), self.corrections[None], self.pending
+        net, consumed = now.net + weights @ rows, now.consumed + weights @ np.maximum(rows, 0.0)
+        if pending is not None:
+            columns = list(pending.deducted_from)
+            least = np.maximum(rows[:, columns], 0.0).min(axis=1)
+            share = np.minimum(1.0, 0.5 * (weights @ least) / -pending.change[columns[0]])[:, None]
+            # The error columns change in the same share as the energy: they are integrated like
+            # powers, so a counter and its interval belong together at any moment and over a
+            # restart.
+            change, rest = share * pending.change, 1.0 - float(share[-1, 0])
+            net, consumed, corrections = net + change, consumed + change, corrections + change
+            self.corrections = corrections[-1]
+            self.pending = replace(pending, change=rest * pending.change) if rest else None
+        accounted, unaccounted = bridged.sum(axis=1), lost.sum(axis=1)
+        times = now.accounted + accounted, now.unaccounted + unaccounted
+        self.reading = MeterReading(net[-1], consumed[-1], *(float(x[-1]) for x in times))
+        return Totals(net, consumed, *times, corrections)
+
+    @property
+    def totals(self) -> Totals:
+        """The energy counted so far, as that up to a single moment."""
+        now = self.reading
+        values = now.net, now.consumed, now.accounted, now.unaccounted
+        return Totals(*(np.array([each]) for each in (*values, self.corrections)))
 
     def correct(self, correction: EnergyCorrection) -> None:
         """Change the energy counted so far.
@@ -276,10 +312,10 @@ def trapezoid(steps: Array, power: Array) -> Array:
 
 
 def _weights(steps: Array) -> Array:
-    """Weights of powers [n + 1] in their trapezoidal integral over steps [n], s."""
-    halves = np.zeros(len(steps) + 2)
-    np.multiply(0.5, steps, out=halves[1:-1])
-    return np.asarray(halves[1:] + halves[:-1])
+    """Weights of powers [..., n + 1] in their trapezoidal integral over steps [..., n], s."""
+    halves = np.zeros((*steps.shape[:-1], steps.shape[-1] + 2))
+    np.multiply(0.5, steps, out=halves[..., 1:-1])
+    return np.asarray(halves[..., 1:] + halves[..., :-1])
 
 
 def integrate(time: Array, power: Array, *, gap_limit: float = DEFAULT_GAP_LIMIT) -> MeterReading:

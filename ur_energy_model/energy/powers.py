@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -118,17 +117,19 @@ class Channels:
 
         They follow from integrals (or means) of the channels [channels].
         """
-        squares = np.square(net)
-        total = squares[self._total_errors :].sum()
-        return np.sqrt(self._joint_errors(squares).sum(axis=1)), math.sqrt(total)
+        return self.deviations_of_joints(net), float(self.deviations_of_total(net))
+
+    def deviations_of_joints(self, net: Array) -> Array:
+        """Those of the joints [..., n] from the channels [..., channels]."""
+        return np.asarray(np.sqrt(np.square(self._joint_errors(net)).sum(axis=-1)))
 
     def deviations_of_total(self, power: Array) -> Array:
         """Standard deviation of the total [...] from the channels [..., channels], W (or J)."""
         return np.asarray(np.sqrt(np.square(power[..., self._total_errors :]).sum(axis=-1)))
 
-    def deviation_of_standby(self, net: Array) -> float:
-        """Standard deviation of the standby energy, J (or W): the last error of the total."""
-        return abs(float(net[-1])) if self.errors[1] else float("nan")
+    def deviation_of_standby(self, net: Array) -> Array:
+        """Standard deviation of the standby energy [...], J (or W): the last error of the total."""
+        return np.abs(net[..., -1]) if self.errors[1] else np.full(net.shape[:-1], np.nan)
 
     def deviation_of_joints(self, net: Array) -> float:
         """That of the sum of all joints' energies: errors of the drives are common and add up."""
@@ -136,7 +137,8 @@ class Channels:
 
     def _joint_errors(self, net: Array) -> Array:
         n, each = len(self.joints), self.errors[0]
-        return net[self.sensitivity : self.sensitivity + n * each].reshape(n, each)
+        own = net[..., self.sensitivity : self.sensitivity + n * each]
+        return own.reshape(*net.shape[:-1], n, each)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
         """Values of the columns by state from `first` on (state_energy or state_time)."""

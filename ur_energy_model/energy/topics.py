@@ -30,8 +30,8 @@ def energy_names(joints: Sequence[str]) -> tuple[str, ...]:
     return (*joints, *ARM_NAMES)
 
 
-def energy_values(snapshot: Snapshot) -> Array:
-    """Values of a snapshot [3, names], NaN where unknown.
+def energy_values(snapshots: Sequence[Snapshot]) -> Array:
+    """Values of snapshots [snapshots, 3, names], NaN where unknown.
 
     Returns:
         Energy since reset (J); mean power since the previous message (W), its derivative; standard
@@ -39,17 +39,19 @@ def energy_values(snapshot: Snapshot) -> Array:
         drivers and regeneration sum to the total. `bus` and `residual` (total minus bus) are NaN if
         the bus power is not measured.
     """
-    columns, net = snapshot.channels, snapshot.since_reset.net
-    places = _value_places(columns)
-    out = np.full((3, len(places) + 1), np.nan)
+    columns = snapshots[0].channels
+    net = np.array([each.since_reset.net for each in snapshots])
+    power = np.array([each.power for each in snapshots])
+    places, joints = _value_places(columns), len(columns.joints)
+    out = np.full((len(snapshots), 3, len(places) + 1), np.nan)
     total, bus, residual = range(-3, 0)
-    out[0, :residual], out[1, :residual] = net[places], snapshot.power[places]
-    out[:2, residual] = out[:2, total] - out[:2, bus]
-    if not snapshot.bus_measured:
-        out[:2, bus:] = np.nan
-    joints, out[2, total] = columns.deviations(net)
-    out[2, : len(joints)] = joints
-    out[2, len(joints)] = columns.deviation_of_standby(net)
+    out[:, 0, :residual], out[:, 1, :residual] = net[:, places], power[:, places]
+    out[:, :2, residual] = out[:, :2, total] - out[:, :2, bus]
+    if not all(each.bus_measured for each in snapshots):
+        out[[not each.bus_measured for each in snapshots], :2, bus:] = np.nan
+    out[:, 2, :joints] = columns.deviations_of_joints(net)
+    out[:, 2, joints] = columns.deviation_of_standby(net)
+    out[:, 2, total] = columns.deviations_of_total(net)
     return out
 
 
@@ -120,7 +122,7 @@ def numbers(
     snapshot: Snapshot, joints: Sequence[str], energies: Array | None = None
 ) -> dict[str, float]:
     """All values by topic, those of a measured bus only; from `energy_values` if there are some."""
-    values = (energy_values(snapshot) if energies is None else energies).tolist()
+    values = (energy_values([snapshot])[0] if energies is None else energies).tolist()
     places = _number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
     if not snapshot.bus_measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -141,20 +141,34 @@ class EnergyPublishers:
         self._markers_due = Decimator(MARKER_RATE)
 
     def messages(
-        self, snapshot: Snapshot, nanoseconds: int, joint_positions: Callable[[Array], Array]
-    ) -> dict[str, bytes]:
-        """Serialized messages of the subscribed topics at publish_rate (markers at MARKER_RATE).
+        self,
+        snapshots: Sequence[Snapshot],
+        stamps: Sequence[int],
+        joint_positions: Callable[[Array], Array],
+    ) -> list[dict[str, bytes]]:
+        """Serialized messages of the subscribed topics for each snapshot (markers at MARKER_RATE).
 
-        The newest sample of the snapshot is of `nanoseconds` since the epoch; `joint_positions`
-        gives joint origins [n, 3], m, of joint angles [n], rad.
+        The newest sample of each is of so many nanoseconds since the epoch; `joint_positions` gives
+        joint origins [n, 3], m, of joint angles [n], rad.
         """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
             self._checked = now
             self._subscribed = {name for name, each in self._live.items() if has_subscribers(each)}
-        if not (subscribed := self._subscribed):
-            return {}
-        values, found = energy_values(snapshot), dict[str, bytes]()
+        if not self._subscribed or not snapshots:
+            return [{} for _ in snapshots]
+        each = zip(snapshots, stamps, energy_values(snapshots), strict=True)
+        return [self._serialized(*values, joint_positions) for values in each]
+
+    def _serialized(
+        self,
+        snapshot: Snapshot,
+        nanoseconds: int,
+        values: Array,
+        joint_positions: Callable[[Array], Array],
+    ) -> dict[str, bytes]:
+        """Serialized messages of a snapshot, with its `energy_values`."""
+        subscribed, found = self._subscribed, dict[str, bytes]()
         if not subscribed <= _OF_ARM:
             known = numbers(snapshot, self._joints, values)
             found = {name: serialized_number(known[name]) for name in known.keys() & subscribed}

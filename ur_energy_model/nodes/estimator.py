@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from ur_energy_model.nodes.estimated_arm import (
 from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
-from ur_energy_model.nodes.parameters import EstimatorParameters
+from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.nodes.sources import DEPTH, JointStatesSource
@@ -62,8 +62,8 @@ class EstimatorNode(ManagedNode):
     """Integrates energy and publishes at publish_rate, in the thread that reads the packets.
 
     A batch of packets covers several publish periods, whose publications are spread over the time
-    until the next batch: to wake up and compute for each takes half as much time again. Packets
-    that arrive meanwhile wait in the socket, so that none is lost.
+    until the next batch, those of SHORTEST_BATCH together: to wake up and compute for each takes
+    half as much time again. Packets that arrive meanwhile wait in the socket, so that none is lost.
 
     `source` makes the source of samples, for nodes that share one; None to take it from the
     parameters.
@@ -251,14 +251,16 @@ class EstimatorNode(ManagedNode):
         count, ends = len(snapshots), ends[len(ends) - len(snapshots) :]
         stamps = None if batch.stamp is None else batch.stamp.tolist()
         stamped = [None if stamps is None else stamps[end - 1] for end in ends]
-        messages = list(map(self._messages, snapshots, stamped))
+        messages = self._messages(snapshots, stamped)
         # Faster after a delay, so that it ends.
         period = min(self._publishing.period, self.parameters.batch_seconds / max(count, 1))
+        together = max(1, round(SHORTEST_BATCH / period))
         for k, (each, stamp) in enumerate(zip(messages, stamped, strict=True)):
-            if k:
-                time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
-            if self._reader is None or not self.context.ok():  # stopped meanwhile
-                return
+            if k % together == 0:
+                if k:
+                    time.sleep(max(arrived + k * period - time.monotonic(), 0.0))
+                if self._reader is None or not self.context.ok():  # stopped meanwhile
+                    return
             self._publish(each, stamp)
         if snapshots:
             self._plans.follow(snapshots[-1])
@@ -275,7 +277,8 @@ class EstimatorNode(ManagedNode):
                 arm.estimator.finish()
                 snapshot = arm.estimator.snapshot()
         if snapshot is not None:
-            self._publish(self._messages(snapshot, self._stamp), self._stamp)
+            (messages,) = self._messages([snapshot], [self._stamp])
+            self._publish(messages, self._stamp)
             self._plans.follow(snapshot)
         if self._last_batch is not None:
             with self._lock:
@@ -289,10 +292,12 @@ class EstimatorNode(ManagedNode):
         link = LinkStatus() if self._reader is None else self._reader.link
         return estimator_reading(arm.estimator, "sinks", batch, link, arm.words, self._joints)
 
-    def _messages(self, snapshot: Snapshot, stamp: int | None) -> dict[str, bytes]:
-        """The topics of publish_rate, with the stamp of the newest sample, if it has one."""
+    def _messages(
+        self, snapshots: Sequence[Snapshot], stamps: Sequence[int | None]
+    ) -> list[dict[str, bytes]]:
+        """The topics of publish_rate, with the stamps of the newest samples, if they have one."""
         positions = self._estimator().calculator.joint_positions
-        return self._energy.messages(snapshot, self._nanoseconds(stamp), positions)
+        return self._energy.messages(snapshots, list(map(self._nanoseconds, stamps)), positions)
 
     def _publish(self, messages: dict[str, bytes], stamp: int | None) -> None:
         self._stamp = stamp
