@@ -82,12 +82,27 @@ _BLOCK = 1.0  # duration of a block of time [s]
 
 
 class _Scored(NamedTuple):
-    """A law of one joint, its blocks in each session, prior and held-out errors [folds]."""
+    """A law of one joint, its blocks in each session, prior and held-out errors [folds].
+
+    `inverse` is the 1/k_t in the scale of the prior of the inertia's coefficient, the last one.
+    """
 
     candidate: FrictionCandidate
     sessions: list[Array]
     prior: Prior
+    inverse: float
     errors: Array
+
+
+class _Choice(NamedTuple):
+    """The law of one joint, whether it was known before, and why it is used."""
+
+    scored: _Scored
+    known: bool
+    reason: str
+    comparison: dict[str, float]
+    sessions: tuple[int, ...]  # in which the joint moved, by their numbers
+    counts: tuple[Array, ...]  # samples of their blocks
 
 
 class CurrentRegression:
@@ -125,6 +140,7 @@ class CurrentRegression:
         # Of each session: Gram matrices of [columns, current] per joint and block of time, and
         # numbers of samples per joint
         self._sessions: list[tuple[BlockedGram, BlockedGram]] = []
+        self._choices: dict[int, _Choice] = {}
 
     def start_session(self) -> None:
         """Start another session, with its own friction level."""
@@ -140,6 +156,7 @@ class CurrentRegression:
         time = motion.time[inside]
         if len(time) < 2:
             return
+        self._choices = {}
         model = self.robot.friction_temperature_model.T
         point = OperatingPoint(
             motion.qd,
@@ -159,8 +176,8 @@ class CurrentRegression:
             grams.accumulate(gram_matrices_by_joint(rows[block]), duration)
             counts.accumulate(moving[block].sum(axis=0, dtype=float), duration)
 
-    def fit(self) -> tuple[JointEstimate, ...]:
-        """Results per joint.
+    def fit(self, *, own_inertia: bool = True) -> tuple[JointEstimate, ...]:
+        """Results per joint; without `own_inertia`, known inertias are the controller's.
 
         Raises:
             IdentificationError: no joint moves, a joint that hardly moves has no constants in the
@@ -169,7 +186,7 @@ class CurrentRegression:
         if self._moving_time.max(initial=0.0) < SHORTEST_MOTION:
             raise IdentificationError(NO_MOTION)
         return tuple(
-            self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j)
+            self._from_prior(j) if moved < SHORTEST_MOTION else self._from_currents(j, own_inertia)
             for j, moved in enumerate(self._moving_time)
         )
 
@@ -208,9 +225,11 @@ class CurrentRegression:
         friction = self._known.joints[j].friction
         return FrictionCandidate(friction.law, friction.all_shape), known_prior(self._known, j)
 
-    def _from_currents(self, j: int) -> JointEstimate:
-        """One joint, by the law chosen for it."""
-        moved = {  # sessions in which it did, by their number
+    def _chosen(self, j: int) -> _Choice:
+        """The law of one joint with the least held-out error, inertias being the arm's own."""
+        if j in self._choices:
+            return self._choices[j]
+        moved = {
             number: (grams.blocks[:, j], counts.blocks[:, j])
             for number, (grams, counts) in enumerate(self._sessions)
             if len(counts) and counts.blocks[:, j].any()
@@ -233,9 +252,17 @@ class CurrentRegression:
             if not clearly_better(found.errors, before.errors):
                 found, known = before, True
                 reason = "law of the model known before; no other is clearly better"
-        inertia = self._fitted_inertia(j)
+        choice = _Choice(found, known, reason, comparison, tuple(moved), counts)
+        self._choices[j] = choice
+        return choice
+
+    def _from_currents(self, j: int, own_inertia: bool) -> JointEstimate:
+        """One joint, by the law chosen for it."""
+        found, known, reason, comparison, moved, counts = self._chosen(j)
+        inertia = self._fitted_inertia(j, own=own_inertia)
+        prior = self._with_inertia(found.prior, found.inverse, inertia)
         # Session scales enter unless the law explains differences by temperature.
-        prior, which = found.prior, found.candidate.scaled(len(found.prior.mean))
+        which = found.candidate.scaled(len(prior.mean))
         applied = not found.candidate.law.uses_temperature
         scales, blocks = session_scales(found.sessions, counts, prior, which, applied=applied)
         solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
@@ -275,23 +302,35 @@ class CurrentRegression:
             )
             coefficients = solution.coefficients[:-1]
             solution = replace(solution, coefficients=coefficients, covariance=covariance[:-1, :-1])
-            prior = Prior(prior.mean[:-1], prior.std[:-1])
         return replace(
-            self._estimate(j, found.candidate, prior, solution, known=known),
+            self._estimate(j, found.candidate, found.prior, solution, known=known),
             reason=reason,
             comparison=comparison,
             unexplained_over_load=ratio,
             session_scales=scales,
-            sessions=tuple(moved),
+            sessions=moved,
             inertia=fitted,
         )
 
-    def _fitted_inertia(self, j: int) -> tuple[float, float, float] | None:
-        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted."""
+    def _fitted_inertia(self, j: int, *, own: bool = True) -> tuple[float, float, float] | None:
+        """Prior of a joint's inertia, its deviation, and the one in the loads, if it is fitted.
+
+        The deviation is that of the arm's `own` ones, or of those of the controller.
+        """
         if self._inertia is None or self._nominal is None:
             return None
-        inertia = self._inertia
-        return float(inertia.value[j]), float(inertia.spread[j]), float(self._nominal[j])
+        spread = self._inertia.spread if own else self._inertia.std
+        return float(self._inertia.value[j]), float(spread[j]), float(self._nominal[j])
+
+    @staticmethod
+    def _with_inertia(
+        prior: Prior, inverse: float, inertia: tuple[float, float, float] | None
+    ) -> Prior:
+        """The prior of all coefficients where the inertia is fitted, with 1/k_t for its scale."""
+        if inertia is None:
+            return prior
+        value, std, nominal = inertia
+        return prior.extended((value - nominal) * inverse, std * inverse)
 
     def _score(
         self,
@@ -309,28 +348,25 @@ class CurrentRegression:
             prior = current_prior(self.robot, candidate.law, j)
         columns = np.array(self._columns.of_law(index, j))
         own = [blocks[:, columns[:, None], columns] for blocks in grams]
-        if inertia is not None:
-            value, std, nominal = inertia
-            inverse = float(prior.mean[0])
-            # Without a k_t in the robot file, the one that agrees with the inertia's prior sets the
-            # scale of its coefficient.
-            if not inverse > 0:
-                whole, samples = np.concatenate(own), np.concatenate(counts)
-                others = [*range(len(prior.mean)), -1]
-                solution = solve(whole[:, others][:, :, others], prior, samples)
-                for _ in range(_SCALING_ROUNDS):
-                    inverse = max(float(solution.coefficients[0]), 1e-9)
-                    extended = prior.extended((value - nominal) * inverse, std * inverse)
-                    solution = solve(whole, extended, samples)
+        inverse = float(prior.mean[0])
+        # Without a k_t in the robot file, the one that agrees with the inertia's prior sets the
+        # scale of its coefficient.
+        if inertia is not None and not inverse > 0:
+            whole, samples = np.concatenate(own), np.concatenate(counts)
+            others = [*range(len(prior.mean)), -1]
+            solution = solve(whole[:, others][:, :, others], prior, samples)
+            for _ in range(_SCALING_ROUNDS):
                 inverse = max(float(solution.coefficients[0]), 1e-9)
-            prior = prior.extended((value - nominal) * inverse, std * inverse)
+                solution = solve(whole, self._with_inertia(prior, inverse, inertia), samples)
+            inverse = max(float(solution.coefficients[0]), 1e-9)
         errors = np.zeros(1)
         if len(self.candidates) > 1 or self._known is not None:
             # Scales would hide temperature effects, so that warm recordings are scored without.
-            which = candidate.scaled(len(prior.mean))
-            _, blocks = session_scales(own, counts, prior, which, applied=not self._warm)
-            errors = cross_validate(blocks, prior, np.concatenate(counts))
-        return _Scored(candidate, own, prior, errors)
+            extended = self._with_inertia(prior, inverse, inertia)
+            which = candidate.scaled(len(extended.mean))
+            _, blocks = session_scales(own, counts, extended, which, applied=not self._warm)
+            errors = cross_validate(blocks, extended, np.concatenate(counts))
+        return _Scored(candidate, own, prior, inverse, errors)
 
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:
         """Refuse currents that no motor has: none in motion, or not rising with the torque."""
@@ -394,25 +430,24 @@ class CurrentRegression:
         )
 
 
-def fit_currents(
+def current_regression(
     recordings: Sequence[SessionData],
     dynamics: Sequence[RecordingDynamics],
     robot: RobotDescription,
     inertia: InertiaEstimate,
     friction: str,
     known: EnergyModel | None = None,
-) -> tuple[JointEstimate, ...]:
-    """Torque constants and friction of all joints, and the inertias that are still unknown.
+) -> CurrentRegression:
+    """The regression of the currents of recordings, each a session with its own friction level.
 
-    Each recording is a session with its own friction level. Where inertias are unknown, the
-    currents are fitted twice: the second time with loads computed from those that the first fit
-    found. `known`: see `CurrentRegression`.
+    Where inertias are unknown, its loads are computed from those that a first fit found. `known`:
+    see `CurrentRegression`.
     """
     low = np.fmin.reduce([recording.warmth[:, 0] for recording in recordings])
     high = np.fmax.reduce([recording.warmth[:, 1] for recording in recordings])
-    warm, nominal = bool((high - low > WARMTH).any()), inertia.value
-    joints: tuple[JointEstimate, ...] = ()
-    for _ in range(1 + bool(inertia.unknown.any())):
+    warm = bool((high - low > WARMTH).any())
+
+    def accumulated(nominal: Array) -> CurrentRegression:
         fit = CurrentRegression(
             robot, friction, warm=warm, inertia=inertia, nominal=nominal, known=known
         )
@@ -421,9 +456,12 @@ def fit_currents(
             narrow = ParallelFilter(recording.cutoff)
             for motion, link_torque in own.link_torques(recording):
                 fit.accumulate(motion, link_torque + nominal * motion.qdd, narrow)
-        joints = fit.fit()
-        nominal = inertia_with_currents(inertia, joints).value
-    return joints
+        return fit
+
+    found = accumulated(inertia.value)
+    if inertia.unknown.any():
+        found = accumulated(inertia_with_currents(inertia, found.fit()).value)
+    return found
 
 
 # Fit of the presliding travel: how far a joint moves before its friction reverses.

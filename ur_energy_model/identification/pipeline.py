@@ -31,7 +31,11 @@ from ur_energy_model.identification.dynamics import (
 )
 from ur_energy_model.identification.evaluation import Metrics, measure
 from ur_energy_model.identification.friction_data import AUTO
-from ur_energy_model.identification.friction_fit import fit_currents, with_presliding
+from ur_energy_model.identification.friction_fit import (
+    CurrentRegression,
+    current_regression,
+    with_presliding,
+)
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
 from ur_energy_model.identification.payload import (
@@ -251,11 +255,12 @@ class ArmFit:
         checks: list[PayloadCheck] = []
         for _ in range(1 + _PAYLOADS if free else 1):
             self._carry(checks)
-            alone = check(self._fit(own_inertia=False).model)
+            currents = self._currents()
+            alone = check(self._drives(currents.fit(own_inertia=False)).model)
             checks = check_together(alone, self.contradicted)
             if not any(entry.contradicts for entry in checks):
                 break
-        return self._fit(own_inertia=True), checks
+        return self._drives(currents.fit()), checks
 
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
@@ -289,14 +294,15 @@ class ArmFit:
         count, own = len(self.fitted), self.dynamics()
         return [*(own[self.fitted.index(each)] for each in self.given), *own[count:]]
 
-    def _fit(self, *, own_inertia: bool) -> Drives:
-        """Torque constants and friction from currents, then the power model from bus power."""
-        body, fitted = self.body, self.dynamics()[: len(self.fitted)]
-        if not own_inertia:
-            body = replace(body, inertia=replace(body.inertia, own_spread=0.0))
-        payload = fitted[0].carried
-        law = self.options.friction
-        joints = fit_currents(self.fitted, fitted, body.robot, body.inertia, law, known=self._model)
+    def _currents(self) -> CurrentRegression:
+        """The currents of the fitted recordings, with the payloads carried."""
+        body, law, fitted = self.body, self.options.friction, self.dynamics()[: len(self.fitted)]
+        known = self._model
+        return current_regression(self.fitted, fitted, body.robot, body.inertia, law, known)
+
+    def _drives(self, joints: tuple[JointEstimate, ...]) -> Drives:
+        """The joints as fitted to the currents, and the power model from bus power."""
+        body, payload = self.body, self._carried[self.fitted[0]]
         if self.null is not None:
             joints = tuple(
                 replace(

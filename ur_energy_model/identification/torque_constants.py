@@ -206,7 +206,6 @@ class InertiaEstimate:
     # What currents show of the arm's own inertias and their deviations [2, n], kg m^2, where that
     # differs from the controller's in target_moment; NaN elsewhere
     actual: Array | None = None
-    own_spread: float = _NOMINAL_SPREAD  # of an arm's own ones around the controller's, relative
 
     @property
     def unknown(self) -> Mask:
@@ -219,7 +218,7 @@ class InertiaEstimate:
 
         target_moment shows those that the controller computes with, the same for all arms.
         """
-        return np.where(self.unknown, self.std, np.hypot(self.std, self.own_spread * self.value))
+        return np.where(self.unknown, self.std, np.hypot(self.std, _NOMINAL_SPREAD * self.value))
 
 
 def expected_inertia(robot: RobotDescription) -> InertiaEstimate:
