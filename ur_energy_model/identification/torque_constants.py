@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.typing import Array, Mask
@@ -90,6 +91,13 @@ class JointEstimate:
         sessions = tuple(places[self.sessions[k]] for k in order)
         scales = self.session_scales[order] if order else self.session_scales
         return replace(self, session_scales=scales, sessions=sessions)
+
+
+def deviation_without_links(joint: JointModel) -> float:
+    """Stated deviation of a torque constant without the error of the links' weight, relative."""
+    links = LINK_WEIGHT_ERROR * (joint.source.get("torque_constant") in _FROM_LINKS)
+    stated = joint.std.get("torque_constant", 0.0) / joint.torque_constant
+    return float(np.sqrt(max(stated**2 - links**2, 0.0)))
 
 
 def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
