@@ -10,7 +10,9 @@ import pytest
 from test.benchmarks.peers.methods import per_joint, twenty_lines
 from test.benchmarks.peers.recordings import Recorded
 from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.evaluation import evaluate
+from ur_energy_model.identification.payload import identify_payload
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.csv.reader import read_csv
@@ -57,6 +59,29 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
     assert 0.9 <= np.mean(moving) <= 0.995
     assert np.mean(ratios) < 0.7
     assert 0.9 <= np.mean(within) <= 0.99
+
+
+@pytest.mark.timeout(300)  # seconds of processor time; other work on the machine may share it
+def test_payload_with_models_from_seven_seconds(recordings: Path, tmp_path: Path) -> None:
+    """In a few strokes, friction that depends on the load can be part of the links' weight."""
+
+    def cut(name: str, *spans: tuple[float, float]) -> list[Path]:
+        whole, bags = read_csv([recordings / f"{name}.csv.gz"], "ur10e"), list[Path]()
+        for span in spans:
+            part = whole.cut(slice(*np.searchsorted(whole.time - whole.time[0], span)))
+            bags.append(write_bag(tmp_path / f"{name}_{span[0]}", part))
+        return bags
+
+    seven = [(start, start + 7.0) for start in (1.0, 13.5, 26.0, 38.5)]
+    models = [identify([bag], "ur10e").model for bag in cut(HELD_OUT, *seven)]
+    models += [identify([bag], "ur10e").model for bag in cut(DAYS[0], *seven[::2])]
+    scores = []
+    for name, mass in (("unloaded", 0.0), ("loaded_2.805kg", 2.805)):
+        [bag] = cut(f"ur10e_excitation_{name}_56s", (2.0, 17.0))
+        found = [identify_payload(model, bag) for model in models]
+        scores += [(each.shown_mass - mass) / each.mass_std for each in found]
+    assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.88
+    assert np.sqrt(np.mean(np.square(scores))) > 0.6
 
 
 def test_ur5e_power_and_setup(recordings: Path, tmp_path: Path) -> None:
