@@ -81,4 +81,4 @@ class Simulators:
         for child in self._children:
             child.send_signal(signal.SIGINT)
         for child in self._children:
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)

@@ -63,7 +63,7 @@ class Live:
     def page(self) -> str:
         """The page of metrics."""
         url = f"http://127.0.0.1:{self.ports['prometheus']}/metrics"
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return str(answer.read().decode())
 
 

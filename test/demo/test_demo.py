@@ -40,7 +40,6 @@ def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     return met
 
 
-@pytest.mark.timeout(240)
 def test_demo_finds_the_energy_of_the_simulated_arm(
     tmp_path: Path,
     fresh_host: Callable[[], str],
@@ -67,7 +66,6 @@ def test_demo_finds_the_energy_of_the_simulated_arm(
     assert not children_of(str(output))
 
 
-@pytest.mark.timeout(120)
 def test_demo_leaves_nothing_running_when_interrupted(
     tmp_path: Path, fresh_host: Callable[[], str]
 ) -> None:
@@ -78,7 +76,7 @@ def test_demo_leaves_nothing_running_when_interrupted(
     ) as demo:
         assert _wait_for(lambda: len(children_of(output)) > 1, 60.0)  # the simulated arm, too
         demo.send_signal(signal.SIGINT)
-        demo.wait(timeout=40)
+        demo.wait(timeout=60)
     assert demo.returncode == 130
     assert not children_of(output)
 
@@ -87,14 +85,14 @@ def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_pa
     with Processes(tmp_path, {}) as processes:
         processes.start("short", [sys.executable, "-c", "print('over'); raise SystemExit(3)"])
         with pytest.raises(UrEnergyError, match="short ended with exit code 3"):
-            processes.wait_until(lambda: False, "short", timeout=20.0)
+            processes.wait_until(lambda: False, "short", timeout=60.0)
         assert processes.log("short").read_text() == "over\n"
     seconds = f"1000.{os.getpid()}"
 
     def interrupted() -> None:
         with Processes(tmp_path, {}) as processes:
             processes.start("sleeper", ["sleep", seconds])
-            assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 10.0)
+            assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 60.0)
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):

@@ -116,7 +116,6 @@ def learn(learner: Learner, motion: Motion, seconds: float, offset: float = 0.0)
     learner.attempts()
 
 
-@pytest.mark.timeout(300)  # seconds of processor time; other work on the machine may share it
 def test_learning_from_the_trajectory_closes_the_gap(monkeypatch):
     """Slow work, the trajectory for what it lacks, learning from both."""
     monkeypatch.setattr(search, "_STAGES", SHORT)

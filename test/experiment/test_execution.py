@@ -81,7 +81,7 @@ def execution(
 def control(host: str, line: str) -> None:
     """Send a line to the control port of the simulation."""
     with (
-        socket.create_connection((host, 29998), timeout=10) as connection,
+        socket.create_connection((host, 29998), timeout=60) as connection,
         connection.makefile("rw") as lines,
     ):
         lines.readline()

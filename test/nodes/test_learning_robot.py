@@ -6,8 +6,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from test.nodes.conftest import Cell
 from test.running import children_of
 
@@ -27,7 +25,6 @@ def end_of_child(cell: Cell, process: int) -> Callable[[], bool]:
     return is_over
 
 
-@pytest.mark.timeout(300)
 def test_learning_over_all_that_happens_to_an_arm(
     cell: Cell, fresh_host: Callable[[], str]
 ) -> None:

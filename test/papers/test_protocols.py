@@ -32,7 +32,6 @@ from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.typing import Array
 
-pytestmark = pytest.mark.timeout(400)
 ROBOT = load_robot("ur5")
 """Its controller has the lowest rate, which makes these tests fast."""
 

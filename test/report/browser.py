@@ -21,7 +21,7 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--hide-scrollbars", "--remote-debugging-port=0",
 )  # fmt: skip
-TIMEOUT = 40.0
+TIMEOUT = 60.0
 
 
 def find_browser() -> str | None:

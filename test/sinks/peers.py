@@ -62,7 +62,7 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def fetched(address: object, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 

@@ -153,7 +153,7 @@ def test_pages_of_foreign_sites_are_refused(
                 "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: foxglove.sdk.v1",
                 *([f"oRIGIN: {origin}"] if origin else []),
             ]
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
                 client.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
                 status = int(client.recv(1000).split(b" ")[1])
             assert status == (101 if origin in welcome else 403), origin

@@ -31,7 +31,7 @@ class ScriptedSource:
             self._items.put(item)
         self._items.put(None)
         for _ in range(len(items) + 1):
-            assert self._taken.acquire(timeout=10.0)
+            assert self._taken.acquire(timeout=60.0)
 
     def give_last(self, item):
         """Returns at once: nobody may read after it."""
@@ -75,7 +75,7 @@ def batches(count, first=0, modes=None):
     return made
 
 
-def wait_for(condition, timeout=10.0):
+def wait_for(condition, timeout=60.0):
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

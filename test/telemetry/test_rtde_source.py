@@ -83,7 +83,7 @@ def entered(peer, ticks=FIRST, **options):
         yield source
 
 
-def read(source, count, timeout=10.0):
+def read(source, count, timeout=60.0):
     """Batches with that many samples."""
     batches: list[Telemetry] = []
     deadline = time.monotonic() + timeout
@@ -95,7 +95,7 @@ def read(source, count, timeout=10.0):
     return batches
 
 
-def read_until(source, condition, timeout=10.0):
+def read_until(source, condition, timeout=60.0):
     """Read without samples until a condition on the status holds."""
     deadline = time.monotonic() + timeout
     while not condition(source.status):
@@ -324,7 +324,7 @@ def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch
 
 def wait_for_new_samples(source):
     """Read what waited in buffers, until samples come that were just taken."""
-    end = time.monotonic() + 40.0
+    end = time.monotonic() + 60.0
     while time.monotonic() < end:
         batch = source.read(0.2)
         if batch is not None and HOST_CLOCK.now() - batch.stamp[-1] < 1_000_000_000:
