@@ -12,10 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-PATIENCE = 60.0
-"""Longest time a program may take to end [s]; a bound, not an expectation."""
-_AGAIN = 0.002
-"""Time between one SIGINT and the next [s]."""
+PATIENCE = 60.0  # longest time a program may take to end [s]; a bound, not an expectation
+_AGAIN = 0.002  # time between one SIGINT and the next [s]
 _AT_ONCE = 4
 _SCRIPT = """\
 import sys

@@ -41,30 +41,25 @@ PUBLISHED = "robot file"
 ASSUMED = "rated torque"
 """Where a constant comes from: the robot file, or other sizes, interpolated over rated torque."""
 
-STANDBY = 30.0
-"""Standby power [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)."""
+STANDBY = 30.0  # standby power [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)
 STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5}
 UNKNOWN_STANDBY_SPREAD = 6.0
 """Its spread between arms of these types, and of types of which no arm was recorded [W]."""
 SIZE_CONSTANT = 0.07
 """Relative spread of torque constants between arms, common to the motors of one size in an arm."""
-MOTOR_CONSTANT = 0.045
-"""The same of single motors of one size in one arm."""
+MOTOR_CONSTANT = 0.045  # the same of single motors of one size in one arm
 ASSUMED_CONSTANT = 0.2
 """Relative error of a torque constant that follows from the rated torque: the published ones of
 five sizes scatter by this much around their trend."""
-SIZE_COPPER = 0.15
-"""Spread of this factor between the motor sizes of one arm."""
+SIZE_COPPER = 0.15  # spread of this factor between the motor sizes of one arm
 ASSUMED_RESISTANCE = 0.4
 """Relative error of a winding resistance that follows from the rated torque."""
-INERTIA, ASSUMED_INERTIA = 0.01, 0.3
-"""Relative error of a reflected inertia."""
+INERTIA, ASSUMED_INERTIA = 0.01, 0.3  # relative error of a reflected inertia
 FRICTION, ASSUMED_FRICTION = 0.3, 0.4
 """Relative spread of a joint's friction between arms; at sizes that were not calibrated, more."""
 FRICTION_FORM = 0.08
 """Relative error of Coulomb friction, and of that which grows with speed, each by itself."""
-LOAD_ERROR = 0.02
-"""Error of the gears' friction per unit of load."""
+LOAD_ERROR = 0.02  # error of the gears' friction per unit of load
 WARMTH_ERROR = 8.0
 """Unknown part of a joint's temperature [K]: where it is measured is not where the grease is."""
 HEADER = """\

@@ -41,18 +41,13 @@ if TYPE_CHECKING:
 ROBOT = load_robot("ur5e")
 JOINT_SPEED, JOINT_ACCELERATION = np.radians(150.0), np.radians(320.0)
 """Of the moveJs [rad/s, rad/s^2]."""
-TOOL_SPEED, TOOL_ACCELERATION = 0.5, 2.0
-"""Of the moveLs [m/s, m/s^2]."""
-GRIP = 0.4
-"""Wait of the gripper [s]."""
-SLACK = 0.4
-"""Share of the cycle in which the arm only waits."""
-DEPTH = 0.15
-"""Way down to part and place [m]."""
+TOOL_SPEED, TOOL_ACCELERATION = 0.5, 2.0  # of the moveLs [m/s, m/s^2]
+GRIP = 0.4  # wait of the gripper [s]
+SLACK = 0.4  # share of the cycle in which the arm only waits
+DEPTH = 0.15  # way down to part and place [m]
 CYCLES = 6
 PAGE = FOLDER.parent / "optimization.md"
-BEGIN, END = "<!-- case -->\n", "<!-- end of case -->\n"
-"""Around the figures in the page."""
+BEGIN, END = "<!-- case -->\n", "<!-- end of case -->\n"  # around the figures in the page
 
 
 def main() -> None:

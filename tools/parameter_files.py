@@ -11,8 +11,7 @@ from ur_energy_model.options import Option, Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WIDTH = 180
-"""Longest line of a parameter file, as .yamllint has it."""
+WIDTH = 180  # longest line of a parameter file, as .yamllint has it
 
 
 def parameter_file(node: str) -> str:

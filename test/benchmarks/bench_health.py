@@ -28,14 +28,12 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import Planner
 from ur_energy_model.typing import Array
 
-FIRST_SEED = 60_000
-"""CERTAIN was chosen with seeds below 50000."""
+FIRST_SEED = 60_000  # CERTAIN was chosen with seeds below 50000
 QUIET_ARMS, CHANGED_ARMS = 200, 30
 DAYS, SINCE, WEEK = 182, 122, 7
 SIMULATED_SEEDS = (51, 52, 53, 54)
 SIMULATED_DAYS, SIMULATED_SINCE = 16, 10
-RUN_IN = 40
-"""Sessions after which friction no longer decreases."""
+RUN_IN = 40  # sessions after which friction no longer decreases
 BEGIN = 1_767_250_000.0
 
 

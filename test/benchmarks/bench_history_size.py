@@ -27,11 +27,9 @@ from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.named_motions import named_motion
 
 MINUTES = 10
-START = 1_770_000_000_000_000_000
-"""Host time of the first sample [ns]."""
+START = 1_770_000_000_000_000_000  # host time of the first sample [ns]
 ARMS, DAYS = 10, 5
-SHIFT = 8 * 3600
-"""Work of a day [s]."""
+SHIFT = 8 * 3600  # work of a day [s]
 GB = 1e9
 PROGRAM = """
 import os, pathlib, re, sys

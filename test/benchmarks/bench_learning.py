@@ -53,8 +53,7 @@ TIMES, JUDGED = (10.0, 60.0, 300.0, 600.0), 300.0
 """Production before the prediction, and time predicted [s]."""
 RECORDED_TIMES, LEAST_REST = (0.0, 10.0, 20.0, 30.0, 60.0), 3.0
 """The same of recordings, and the shortest rest that is predicted [s]."""
-SHARE = 0.01
-"""Joints with less of the joints' energy are left out of the relative errors."""
+SHARE = 0.01  # joints with less of the joints' energy are left out of the relative errors
 METHODS: tuple[Method, ...] = ("current", "motion")
 
 
@@ -136,8 +135,7 @@ def recordings() -> None:
 # Sessions of the simulated arm.
 
 ARM, SEED, RATE = "ur5e", 21, 125.0
-PIECE = 15.0
-"""Length of the batches of the simulated arm [s]."""
+PIECE = 15.0  # length of the batches of the simulated arm [s]
 FIELDS = (
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "actual_robot_voltage",
     "actual_robot_current", "payload", "payload_cog",
@@ -263,8 +261,7 @@ def changes_of_the_simulated_arm() -> None:
 
 FIRST_SEED, SURROGATES, MONTHS, SESSIONS, MINUTES = 3000, 8, 6, 22, 60
 """22 sessions a month; each of the arms works for so many months."""
-TRIALS, BEFORE, AFTER = 30, 10, 8
-"""Changes to detect, and sessions before and after each."""
+TRIALS, BEFORE, AFTER = 30, 10, 8  # changes to detect, and sessions before and after each
 
 
 def false_alarms() -> None:

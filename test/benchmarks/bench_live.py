@@ -34,8 +34,7 @@ from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
 
-WARM_UP = SECONDS
-"""Time before a measurement [s]: the process that learns has started by then."""
+WARM_UP = SECONDS  # time before a measurement [s]: the process that learns has started by then
 
 
 def model() -> EnergyModel:

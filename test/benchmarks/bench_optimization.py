@@ -25,8 +25,7 @@ from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 SEEDS = (3, 4, 5)
-FACTORS = (1.3, 2.0, 4.0)
-"""Durations relative to those of moves at 3 rad/s and 6 rad/s^2."""
+FACTORS = (1.3, 2.0, 4.0)  # durations relative to those of moves at 3 rad/s and 6 rad/s^2
 _POINTS, _SAMPLES = 9, 300
 
 

@@ -22,10 +22,8 @@ from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.motions import Chain, Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner, named_motion
 
-ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))
-"""Types and seeds of the arms."""
-SPEED, ACCELERATION = 2.5, 5.5
-"""Of the recorded moves [rad/s, rad/s^2]."""
+ARMS = (("ur5e", 41), ("ur5e", 42), ("ur3e", 43), ("ur10e", 44))  # types and seeds of the arms
+SPEED, ACCELERATION = 2.5, 5.5  # of the recorded moves [rad/s, rad/s^2]
 POINTS, GRIP, SLACK = 5, 0.3, 0.4
 """Of a cycle; wait after each move [s]; share of the cycle in which the arm only waits."""
 CYCLES = 4

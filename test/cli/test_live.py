@@ -30,8 +30,7 @@ from ur_energy_model.model.model_file import save_model
 Host = Callable[[], str]
 Simulate = Callable[..., "subprocess.Popen[str]"]
 LIVE = [sys.executable, "-m", "ur_energy_model.cli.main", "live"]
-LEAVES = b"\x1b[?1049l"
-"""Sent by a program that leaves the alternate screen."""
+LEAVES = b"\x1b[?1049l"  # sent by a program that leaves the alternate screen
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,7 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.model.robots import load_robot
 
-NOBODY = "127.0.15.97"
-"""An address at which nothing listens."""
+NOBODY = "127.0.15.97"  # an address at which nothing listens
 
 MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy included
     "": ("COMMAND", "--help"),

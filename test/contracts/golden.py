@@ -14,8 +14,7 @@ import pytest
 GOLDEN = Path(__file__).parent / "golden"
 MOST_LINES = 25
 NOTHING: Mapping[str, float] = {}
-LONG = 8
-"""Lists of more numbers are summed up."""
+LONG = 8  # lists of more numbers are summed up
 RESIDUALS = {"mean": 1e-6, "max": 1e-6, "rms": 1e-6, "r2": 1e-4, "energy_error_percent": 1e-6}
 """Absolute differences of errors [N m, A or W] that no tolerance excludes: what is left of numbers
 a million times larger depends on the rounding of a CPU's kernels."""

@@ -22,8 +22,7 @@ from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, fixture_copy, program, ur_energy
 
 MODEL, WORK = FIXTURES / "model.yaml", FIXTURES / "work"
-PATIENCE = 60.0
-"""Longest wait [s]."""
+PATIENCE = 60.0  # longest wait [s]
 SAVED = ("total/energy", "bus/energy", "standby/energy", "shoulder_pan_joint/energy")
 
 

@@ -30,8 +30,7 @@ from test.contracts.surface import FIXTURES, fixture_copy, program
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("estimator", "logger", "identification", "simulated_robot")
-PATIENCE = 90.0
-"""Longest wait [s]."""
+PATIENCE = 90.0  # longest wait [s]
 OF_ROS = re.compile(r"use_sim_time|start_type_description_service|qos_overrides\..*")
 ABOUT_ROS = re.compile(
     r"(parameter_events|rosout|.*/(\w+_parameters\w*|get_\w+|change_state|_\w+))$"

@@ -23,10 +23,8 @@ from test.contracts.broker import Broker
 from test.contracts.golden import check, shape
 from test.contracts.surface import FIXTURES, program
 
-PATIENCE = 90.0
-"""Longest wait [s]."""
-QUIET = 2.0
-"""A server without anything to send has nothing more to advertise [s]."""
+PATIENCE = 90.0  # longest wait [s]
+QUIET = 2.0  # a server without anything to send has nothing more to advertise [s]
 MOST_NODES = 5000
 
 

@@ -18,8 +18,7 @@ from ur_energy_model.typing import Array
 ROBOT = load_robot("ur5e")
 RATE = 500.0
 STANDBY = 25.0
-DRIVER = 1.5
-"""W/A."""
+DRIVER = 1.5  # W/A
 
 
 def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:

@@ -34,8 +34,7 @@ from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 
 ROBOT = load_robot("ur5e")
-TRUTH = "actual_robot_energy_consumed"
-"""RTDE field that carries the truth."""
+TRUTH = "actual_robot_energy_consumed"  # RTDE field that carries the truth
 SECONDS = 2.0
 AWAY = np.array([0.6, -1.1, 1.0, -1.0, -1.2, 0.5])
 

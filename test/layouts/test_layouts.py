@@ -36,8 +36,7 @@ ARM = ArmTopics(JOINTS)
 FILES = layout_files(ARM)
 LIVE, SERVER, BAG = (f"plotjuggler/energy{name}.xml" for name in ("", "_server", "_bag"))
 CURVES = 20
-COLUMNS = 24
-"""Width of Grafana's grid."""
+COLUMNS = 24  # width of Grafana's grid
 
 
 def test_viewers_find_every_curve_in_an_energy_bag(tmp_path: Any) -> None:

@@ -23,8 +23,7 @@ STORE: Any = get_typestore(Stores.ROS2_JAZZY)
 STORE.register(
     get_types_from_msg(DYNAMIC_JOINT_STATE.definition_bytes.decode(), DYNAMIC_JOINT_STATE.name)
 )
-Messages = dict[str, Any]
-"""A message of each topic."""
+Messages = dict[str, Any]  # a message of each topic
 
 
 def messages_of_bag(bag: Path) -> Messages:

@@ -13,8 +13,7 @@ from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry
 
-WORK = 62.0
-"""Work of the arm [s]."""
+WORK = 62.0  # work of the arm [s]
 
 
 @pytest.fixture(scope="session")

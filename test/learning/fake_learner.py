@@ -22,8 +22,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.telemetry.samples import Telemetry
 
-ORDER = "output_int_register_0"
-"""Column whose largest value says what to do."""
+ORDER = "output_int_register_0"  # column whose largest value says what to do
 FRICTION = SessionFriction(np.full(6, 1.25), np.full(6, 0.03), 60.0)
 RAISE, DIE, COMPUTE, LEARN, NOTICE = 101.0, 102.0, 103.0, 104.0, 105.0
 

@@ -24,12 +24,9 @@ from ur_energy_model.trajectory.named_motions import (
 from ur_energy_model.typing import Array
 
 GRIPPER = Payload(1.0, np.array([0.0, 0.0, 0.05]))
-PART_MASS = (0.3, 1.5)
-"""Mass of the parts [kg]."""
-STANDSTILL = 2.5
-"""Rest before the program starts [s]."""
-PIECE = 5.0
-"""The payload changes at the ends of pieces of this length [s]."""
+PART_MASS = (0.3, 1.5)  # mass of the parts [kg]
+STANDSTILL = 2.5  # rest before the program starts [s]
+PIECE = 5.0  # the payload changes at the ends of pieces of this length [s]
 
 
 class Piece(NamedTuple):

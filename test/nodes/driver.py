@@ -15,8 +15,7 @@ from sensor_msgs.msg import JointState
 from test.energy.known_arm import ROBOT
 from ur_energy_model.nodes.ros import time_message
 
-START = 1_700_000_000_000_000_000
-"""Stamp of the first message [ns]."""
+START = 1_700_000_000_000_000_000  # stamp of the first message [ns]
 
 
 class Driver:

@@ -13,8 +13,7 @@ from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Self
 
 SAMPLES = 10
-PERIOD = 0.02
-"""Length of a batch [s]."""
+PERIOD = 0.02  # length of a batch [s]
 
 
 class MovingArm:

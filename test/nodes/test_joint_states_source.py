@@ -21,8 +21,7 @@ from test.nodes.driver import START, Driver
 from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
 
-PERIOD = 2_000_000
-"""Of the driver [ns]."""
+PERIOD = 2_000_000  # of the driver [ns]
 NAMES = (*ROBOT.joint_names, "finger_joint", "track_joint")
 
 

@@ -132,8 +132,7 @@ def test_every_plan_is_answered(cell: Cell) -> None:
     assert float(answers[1]["energy_J"]) == pytest.approx(float(answers[0]["energy_J"]), rel=0.02)
 
 
-ORDER = [3, 4, 5, 0, 1, 2]
-"""Of the joints in the request."""
+ORDER = [3, 4, 5, 0, 1, 2]  # of the joints in the request
 AWAY = HOME + np.array([0.9, -0.2, 0.3, 0.1, 0.0, 0.8])
 
 

@@ -35,8 +35,7 @@ from ur_energy_model.typing import Array
 ROBOT = load_robot("ur5e")
 FAST, SLOW = (1.5, 3.0), (0.6, 1.5)
 """Speed and acceleration of the moveJs, recorded and new [rad/s, rad/s^2]."""
-FAST_TOOL, SLOW_TOOL = (0.25, 1.2), (0.08, 0.5)
-"""The same of the moveL [m/s, m/s^2]."""
+FAST_TOOL, SLOW_TOOL = (0.25, 1.2), (0.08, 0.5)  # the same of the moveL [m/s, m/s^2]
 WAIT = 1.5
 TICK = 0.002
 HOME = home_position(ROBOT)

@@ -14,8 +14,7 @@ from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.cli.main import main
 from ur_energy_model.optimization.before_after import Production, compare
 
-STANDBY, PERIOD = 30.0, 10.0
-"""W, s."""
+STANDBY, PERIOD = 30.0, 10.0  # W, s
 POINT = np.zeros(6)
 
 

@@ -29,8 +29,7 @@ def result(bag: Path) -> OptimizedCycle:
     return optimize_cycle(arm_model(), bag, OptimizationOptions(pareto=True))
 
 
-Motions = list[list[Array]]
-"""Position, velocity and acceleration of the moves of a cycle."""
+Motions = list[list[Array]]  # position, velocity and acceleration of the moves of a cycle
 
 
 def motions(stretches: Iterable[Stretch]) -> Motions:

@@ -32,8 +32,7 @@ from ur_energy_model.telemetry.samples import concatenate
 from ur_energy_model.trajectory.fourier import load_trajectory
 from ur_energy_model.typing import Array
 
-ROBOT = load_robot("ur5")
-"""Its controller has the lowest rate, which makes these tests fast."""
+ROBOT = load_robot("ur5")  # its controller has the lowest rate, which makes these tests fast
 
 
 @dataclass

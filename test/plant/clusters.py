@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from ur_energy_model.errors import UrEnergyError
 
-PATIENCE = 60.0
-"""Longest time to wait for a process [s]; a bound, not an expectation."""
+PATIENCE = 60.0  # longest time to wait for a process [s]; a bound, not an expectation
 ROOT = Path(__file__).parents[2]
 
 

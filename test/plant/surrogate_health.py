@@ -19,13 +19,10 @@ JOINTS = (
 ELBOW = 2
 REFERENCE = np.array([12.0, 13.0, 9.0, 2.0, 2.0, 2.0])
 CONSTANT = np.array([0.1, 0.1, 0.1, 0.077, 0.077, 0.077])
-CONSTANT_STD = 0.02
-"""Relative, of one minute."""
-RUN_IN = 60
-"""Sessions after which the gears are run in."""
+CONSTANT_STD = 0.02  # relative, of one minute
+RUN_IN = 60  # sessions after which the gears are run in
 
-Injected = Callable[[float], Array]
-"""Logarithm of factors on friction [n] by day."""
+Injected = Callable[[float], Array]  # logarithm of factors on friction [n] by day
 
 
 def health_table(

@@ -20,8 +20,7 @@ from ur_energy_model.typing import Array
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
 SHARES = np.array([0.25, 0.35, 0.2, 0.1, 0.06, 0.04, 0.0, 0.0])
 """Of the motion's power, by joint."""
-STANDBY, DRIVER = 70.0, 12.0
-"""W."""
+STANDBY, DRIVER = 70.0, 12.0  # W
 
 
 @dataclass(frozen=True)

@@ -164,8 +164,7 @@ def test_evidence_is_read_back_from_a_model() -> None:
 
 # Models of all arms: those that are alike help each other, one that is not stays as it is
 
-ALIKE, OTHER = 2900, 2907
-"""Seeds of the arms that are alike, and of another one."""
+ALIKE, OTHER = 2900, 2907  # seeds of the arms that are alike, and of another one
 
 
 @pytest.fixture(scope="module")

@@ -147,8 +147,7 @@ def test_what_ends_and_what_pauses_the_program(box, arm) -> None:
 
 # Hostile scripts and inputs: the arm keeps running in time, with finite values.
 
-LONGEST_CYCLE = 2.0
-"""Bound of one call [s], for busy machines; the worst measured is 0.06 s."""
+LONGEST_CYCLE = 2.0  # bound of one call [s], for busy machines; the worst measured is 0.06 s
 
 
 @pytest.fixture(scope="module")

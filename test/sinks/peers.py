@@ -57,8 +57,7 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.005)
 
 
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-"""Values by name and labels."""
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]  # values by name and labels
 
 
 def fetched(address: object, path: str = "/metrics") -> str:

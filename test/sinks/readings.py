@@ -20,12 +20,9 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 JOINTS = ("shoulder_joint", "elbow_joint")
 CHANNELS = Channels(JOINTS, (1, 2))
-START = 1_750_000_000_000_000_000
-"""Time of the first reading [ns]."""
-PERIOD = 100_000_000
-"""Between readings [ns]."""
-POWER = np.arange(1.0, 1.0 + len(CHANNELS))
-"""Each channel has another constant power [W]."""
+START = 1_750_000_000_000_000_000  # time of the first reading [ns]
+PERIOD = 100_000_000  # between readings [ns]
+POWER = np.arange(1.0, 1.0 + len(CHANNELS))  # each channel has another constant power [W]
 LOST = LinkStatus(connected=False, problem="no route to host")
 
 
@@ -70,8 +67,7 @@ def without_bus(reading: ArmReading) -> ArmReading:
     return replace(reading, snapshot=replace(reading.snapshot, bus_measured=False))
 
 
-RESET = "2025-06-15T15:06:40.000+00:00"
-"""When the counters were set to zero."""
+RESET = "2025-06-15T15:06:40.000+00:00"  # when the counters were set to zero
 
 
 def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:

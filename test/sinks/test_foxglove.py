@@ -44,8 +44,7 @@ from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmReading
 from ur_energy_model.telemetry.bag.mcap_writer import McapWriter
 
-Encoded = Counter[tuple[str, int, bytes]]
-"""Messages as topic, time [ns] and payload."""
+Encoded = Counter[tuple[str, int, bytes]]  # messages as topic, time [ns] and payload
 READINGS = list(live_readings(2.5))
 TOTAL = "/energy/total/power"
 

@@ -71,8 +71,7 @@ class OpcuaServer:
         return asyncio.run(run())
 
 
-HOUR = 36_000
-"""Number of the reading after one hour."""
+HOUR = 36_000  # number of the reading after one hour
 TOTAL = "energy/total/energy"
 
 

@@ -9,8 +9,7 @@ from ur_energy_model.telemetry.joint_states import AHEAD, CLOCK_SET_AFTER, Joint
 JOINTS = ("left_a", "left_b")
 NAMES = ("left_b", "finger", "left_a")
 START = 1_700_000_000_000_000_000
-PERIOD = 2_000_000
-"""Of the driver [ns]."""
+PERIOD = 2_000_000  # of the driver [ns]
 
 
 def messages(stamps, names=NAMES, values=None, counts=None):

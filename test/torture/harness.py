@@ -25,8 +25,7 @@ from test.energy.known_arm import known_model
 from test.running import claim_domain, fresh_host, simulator_command
 from ur_energy_model.model.model_file import save_model
 
-MEMORY_LIMIT = 500.0
-"""Most memory of a process [MB]."""
+MEMORY_LIMIT = 500.0  # most memory of a process [MB]
 PATIENCE = 45.0
 """Longest wait for the start or the end of a process [s]; a bound, not an expectation."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +77,7 @@ class Family(NamedTuple):
     at_once: int = 1  # cases that run at the same time, where they mostly wait
 
 
-MOVING = ("--motion", "trajectory_a")
-"""Options of the simulated controller that moves its arm."""
+MOVING = ("--motion", "trajectory_a")  # options of the simulated controller that moves its arm
 
 
 class Surroundings:
@@ -154,8 +152,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ur_energy_model.cli.main", *arguments]
 
 
-SAMPLING = 0.05
-"""Period of the memory measurement [s]."""
+SAMPLING = 0.05  # period of the memory measurement [s]
 ADDRESS_SPACE = 6 << 30
 """Bound of the address space of a process [bytes]: what runs wild must not end the machine."""
 _COMPLAINTS = re.compile(
@@ -272,8 +269,7 @@ class Watched:
             verdict.expect(self._code in codes, problem)
 
 
-Results = dict[str, list[tuple[str, Verdict]]]
-"""By family: each case, and what it found."""
+Results = dict[str, list[tuple[str, Verdict]]]  # by family: each case, and what it found
 
 
 def run_families(

@@ -16,8 +16,7 @@ from ur_energy_model.plant.store import HistoryStore
 
 STARTS = (0, HOUR, HOUR + 4 * 10**9, 12 * HOUR - 3 * 10**9, 0, HOUR)
 """Of bags of two arms, two of which overlap; one crosses midnight."""
-ADDED_AGAIN = 60.0
-"""Time to add all bags [s]."""
+ADDED_AGAIN = 60.0  # time to add all bags [s]
 
 
 def start(case: Case, store: Path) -> Watched:

@@ -14,10 +14,8 @@ from test.torture.harness import PATIENCE, Case, Family, Verdict
 from test.torture.subjects import Subject, readable_times
 
 TARGETS = ("record", "logger", "estimator", "cell")
-FLUSHED = 3.0
-"""Age of a bag from which samples in it must survive a kill [s]."""
-ALIVE = 3.0
-"""Time after which a node must have shown that it works [s]."""
+FLUSHED = 3.0  # age of a bag from which samples in it must survive a kill [s]
+ALIVE = 3.0  # time after which a node must have shown that it works [s]
 
 
 def run(case: Case) -> Verdict:

@@ -18,8 +18,7 @@ TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMA
 LENGTHS = (0, 1, 5, 6, 7, 1000)
 _BITS = re.compile(r"(u?)int(\d+)")
 _SEQUENCE = re.compile(r"sequence<([\w/]+)(?:, \d+)?>|([\w/]+)\[\d*\]")
-OWN = ("/parameter_events", "/rosout", "/clock")
-"""Topics of ROS itself."""
+OWN = ("/parameter_events", "/rosout", "/clock")  # topics of ROS itself
 MESSAGES_PER_CASE = 6
 ANSWER_SECONDS = 20.0
 PLAN = "trajectory_msgs/msg/JointTrajectory"

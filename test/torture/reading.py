@@ -29,10 +29,8 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_eve
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.typing import Array
 
-LONGEST = 60.0
-"""Most time that one file may take [s], on a busy machine."""
-LONGEST_TEXT = 1500
-"""Longest refusal [characters]."""
+LONGEST = 60.0  # most time that one file may take [s], on a busy machine
+LONGEST_TEXT = 1500  # longest refusal [characters]
 
 
 class ReadingWorker:

@@ -110,8 +110,7 @@ def junk(draw: random.Random) -> Iterator[bytes]:
 
 HOLDING = ("--motion", "hold")
 PACKAGES = 25
-SILENCE = 5.0
-"""Longest time for which the stream of data packages may stop [s]."""
+SILENCE = 5.0  # longest time for which the stream of data packages may stop [s]
 
 
 def run(case: Case) -> Verdict:

@@ -23,13 +23,10 @@ from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.typing import Array
 
-TOLERANCE = 1e-7
-"""Of a controller timestamp [s]."""
+TOLERANCE = 1e-7  # of a controller timestamp [s]
 RATE = 500.0
-SLACK = 1.0
-"""Time that a recording may be shorter than asked without being called short [s]."""
-SHORT = 3
-"""Exit code of a recording that is shorter than asked."""
+SLACK = 1.0  # time that a recording may be shorter than asked without being called short [s]
+SHORT = 3  # exit code of a recording that is shorter than asked
 STOP_SECONDS = 20.0
 """Longest time for the end of a recording [s], on a busy machine and a sick disk."""
 FIELDS = "actual_q,actual_qd,actual_current,actual_robot_voltage,actual_robot_current,robot_mode"

@@ -12,14 +12,10 @@ from numpy.typing import ArrayLike
 
 from ur_energy_model.typing import Array, Mask
 
-LONGEST_STEP = 0.25
-"""Longest step between samples that energy is counted over [s]."""
-LEAST_STILL = 1.0
-"""Standstill from which its mean power is used [s]."""
-LEAST_MOTION = 0.05
-"""Share of the energy at the supply from which motion energy is compared."""
-HALF_WIDTH = NormalDist().inv_cdf(0.975)
-"""Half width of a 95 % interval in standard deviations."""
+LONGEST_STEP = 0.25  # longest step between samples that energy is counted over [s]
+LEAST_STILL = 1.0  # standstill from which its mean power is used [s]
+LEAST_MOTION = 0.05  # share of the energy at the supply from which motion energy is compared
+HALF_WIDTH = NormalDist().inv_cdf(0.975)  # half width of a 95 % interval in standard deviations
 _FEW_SAMPLES = 10
 
 

@@ -25,10 +25,8 @@ from ur_energy_model.typing import Array
 
 SMOOTHING = 1e-3
 """Coulomb friction as tanh(qd / 0.001 rad/s) (Raviola et al. 2021) [rad/s]."""
-NEGLIGIBLE = 1e-8
-"""Singular values below this share of the largest are rounding."""
-SAME_MOUNTING = np.radians(1.0)
-"""Angle between gravities up to which base parameters hold."""
+NEGLIGIBLE = 1e-8  # singular values below this share of the largest are rounding
+SAME_MOUNTING = np.radians(1.0)  # angle between gravities up to which base parameters hold
 
 CurrentMethod: TypeAlias = Callable[[Recorded, Sequence[Recorded]], list[Array | None]]
 """Currents of recordings from one that was fitted [samples, n], as `Recorded.current` has them.

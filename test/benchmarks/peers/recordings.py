@@ -37,15 +37,12 @@ from ur_energy_model.typing import Array, Mask
 
 Values = TypeVar("Values", Array, Mask)
 
-FRICTION_SPEED = 0.5
-"""Joint speed at which frictions are compared [rad/s]."""
+FRICTION_SPEED = 0.5  # joint speed at which frictions are compared [rad/s]
 ARMS = (("ur5e", 1), ("ur5e", 2), ("ur10e", 3))
-TRAIN, JUDGE, WEIGHED = 1, (2, 3, 4), 5
-"""Sessions."""
+TRAIN, JUDGE, WEIGHED = 1, (2, 3, 4), 5  # sessions
 REST, FITTED, JUDGED = 4.0, 30.0, 15.0
 """Length of standstill before every motion, of the motion fitted and of the one judged [s]."""
-CARRIED = 1.5
-"""Payload of the session that is weighed, unknown to the controller [kg]."""
+CARRIED = 1.5  # payload of the session that is weighed, unknown to the controller [kg]
 REAL = (
     ("ur10e_excitation_50s", "A", "?"),
     ("ur10e_point_to_point_57s", "A", "?"),

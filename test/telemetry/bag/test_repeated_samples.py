@@ -18,8 +18,7 @@ from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.samples import find_gaps
 
-RESTART = 1100
-"""First sample after the controller started again."""
+RESTART = 1100  # first sample after the controller started again
 
 
 @pytest.fixture(scope="module")
