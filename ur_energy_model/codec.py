@@ -35,8 +35,8 @@ def plain(value: Any, *, digits: int | None = None, arrays: bool = False) -> Any
         digits: significant digits of numbers to keep; None for all.
         arrays: keep arrays as they are, for a container that stores them itself.
     """
-    if isinstance(value, np.ndarray) and arrays:
-        return value
+    if type(value) in (str, int, bool) or (arrays and isinstance(value, np.ndarray)):
+        return value  # most values; the tests below take longer
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

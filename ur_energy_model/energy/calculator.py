@@ -241,9 +241,8 @@ class EnergyCalculator:
         self._usable = UsableSamples(limits, self._most_power)
         self._refused_time = 0.0
         self._session = SessionModel(model, limits, lambda: self.dynamics)
-        self._tracked = self._session.tracked()
         self.channels = channels_of(model, motion=options.method != "current")
-        self._measured = MeasuredPowers(self._tracked, self.channels)
+        self._measured = MeasuredPowers(self._session.tracked(), self.channels)
         self._direction = FrictionDirection(model.presliding)
         self._slope: tuple[float, Array, Array] | None = None
         """Last time [s], velocities and filtered accelerations, where those are not measured."""
@@ -356,7 +355,6 @@ class EnergyCalculator:
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Predict motion with this friction from now on; None for that of the model."""
         self._session.use_friction(friction)
-        self._tracked = self._session.tracked()
 
     def model_in_session(self) -> EnergyModel:
         """The model with the standby power and, as far as it is known, friction of this session."""
@@ -410,7 +408,7 @@ class EnergyCalculator:
             for rows, setup in self.conditions.parts(batch):
                 dynamics = self._dynamics_in(setup)
                 link[rows] = dynamics.inverse_dynamics(q[rows], qd[rows], qdd[rows])
-            powers = self._tracked.from_link_torque(
+            powers = self._session.tracked().from_link_torque(
                 link, qd, qdd, temperature=temperature, direction=direction, std=False
             )
             for name in QUANTITIES:
@@ -425,7 +423,7 @@ class EnergyCalculator:
         due &= good
         if due.any():
             if current is None:
-                at_due = self._tracked.from_link_torque(
+                at_due = self._session.tracked().from_link_torque(
                     link[due],
                     qd[due],
                     qdd[due],

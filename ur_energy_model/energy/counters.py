@@ -222,7 +222,6 @@ class EnergyCounters:
 
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
-        self.note_highest(self.meter.reading.net[None])
         if self._files:
             now, clock = self.meter.reading, float("nan") if self._clock is None else self._clock
             times = (now.accounted, now.unaccounted, clock)

@@ -273,15 +273,16 @@ class LiveEstimator:
     def snapshot(self, viewer: str = "live") -> Snapshot | None:
         """State after the last sample; None before the first.
 
-        The journal is written first, so that a kill cannot take back published values. Mean powers
+        It is journalled first, so that a kill cannot take back published values. Mean powers
         are since the previous snapshot of this viewer.
         """
         self._process()
         if self._last is None:
             return None
-        self._counters.journal()
         rows = [len(self._last.samples) - 1]
-        return self._snapshots(self._last, rows, self._counters.meter.totals, viewer)[0]
+        (found,) = self._snapshots(self._last, rows, self._counters.meter.totals, viewer)
+        self._counters.journal()
+        return found
 
     def snapshots(self, ends: Sequence[int]) -> list[Snapshot]:
         """States after numbers of samples of the last `update`, ascending, of the viewer "live".
@@ -305,7 +306,7 @@ class LiveEstimator:
         before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
         self._shown[viewer] = net[-1], float(accounted[-1])
         passed = changes(accounted, since)[:, None]
-        gained = np.diff(net, axis=0, prepend=before[None])
+        gained = net - np.concatenate((before[None], net[:-1]))
         power = np.where(passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows])
         residual, stated, meter = self._residual, counters.stated, counters.meter
         standby, conditions = self.calculator.standby, self.calculator.conditions

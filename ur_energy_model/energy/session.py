@@ -580,6 +580,7 @@ class SessionModel:
     ) -> None:
         self._model, self._session = model, model.session
         self._friction: SessionFriction | None = None
+        self._tracked: EnergyModel | None = None
         self._limits, self._dynamics = limits, dynamics
         self._time: float | None = None
         self._begin()
@@ -624,12 +625,14 @@ class SessionModel:
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
-        session, self._friction = self._model.session, friction
+        session, self._friction, self._tracked = self._model.session, friction, None
         self._session = session if friction is None else friction.applied_to(session)
 
     def tracked(self) -> EnergyModel:
         """The model for samples, whose error of standby power the standby tracker states."""
-        return self._model.in_session(replace(self._session, standby_std=0.0))
+        if self._tracked is None:
+            self._tracked = self._model.in_session(replace(self._session, standby_std=0.0))
+        return self._tracked
 
     def anchored(self, standby: StandbyTracker) -> EnergyModel:
         """The model for predictions, with the standby power that is tracked."""

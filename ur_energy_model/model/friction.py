@@ -355,18 +355,17 @@ class _Group:
         self.model = None if None in models else np.array(models).T
         ranges = [friction.temperature_range or (-np.inf, np.inf) for friction in frictions]
         self.low, self.high = np.array(ranges).T
+        self.middle = (self.low + self.high) / 2 if np.isfinite(ranges).all() else None
 
     def temperature(self, measured: Array | None) -> Array | None:
         """Temperatures clipped to the fitted range; its middle, if any, replaces unknown ones."""
         if not self.law.uses_temperature:
             return None
-        bounded = np.isfinite(self.low).all() and np.isfinite(self.high).all()
-        middle = (self.low + self.high) / 2 if bounded else None
         if measured is None:
-            return middle
-        known = np.asarray(measured, dtype=float)[..., self.joints]
-        if middle is not None:
-            known = np.where(np.isnan(known), middle, known)
+            return self.middle
+        known = np.asarray(measured, dtype=float)[..., self.columns]
+        if self.middle is not None:
+            known = np.where(np.isnan(known), self.middle, known)
         return np.asarray(np.clip(known, self.low, self.high))
 
     def torque(self, point: OperatingPoint, names: Sequence[str]) -> Array:

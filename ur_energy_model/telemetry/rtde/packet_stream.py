@@ -169,16 +169,16 @@ class ClockMap:
 
     def lateness(self, at: float, arrival: int) -> float:
         """How much later than expected a packet arrived [s]; 0 before the first packet."""
-        return (arrival - int(self._map(np.array([at]))[0])) * 1e-9 if self._started else 0.0
+        return (arrival - self._at(at)) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
 
         `arrival` is the host time at which the batch was read [ns since the epoch].
         """
-        back = np.flatnonzero(times[1:] < times[:-1])
-        if len(back):
-            cut = int(back[-1]) + 1
+        back = times[1:] < times[:-1]
+        if back.any():
+            cut = int(back.nonzero()[0][-1]) + 1
             early = self.stamp(times[:cut], arrival)
             return np.concatenate([early, self.stamp(times[cut:], arrival)])
         newest = float(times[-1])
@@ -203,6 +203,11 @@ class ClockMap:
     def _map(self, times: Array) -> NDArray[np.int64]:
         start, stamp = self._anchor
         return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
+
+    def _at(self, time: float) -> int:
+        """As `_map`, of one time."""
+        start, stamp = self._anchor
+        return stamp + round((time - start) * (1.0 + self._slope) * 1e9)
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""
@@ -241,7 +246,7 @@ class ClockMap:
 
     def _steer(self, newest: float) -> None:
         """Move the anchor to now, and set the slope so that the offset's error decays."""
-        stamp = int(self._map(np.array([newest]))[0])
+        stamp = self._at(newest)
         if self._level is None:
             expected = min(offset for _, offset in (self._lowest, *self._minima))
             pace, limit = START_SLEW

@@ -413,9 +413,9 @@ class RtdeSource:
         """Keep the name of the program up to date; it can change where the runtime state does."""
         changed = False
         if "runtime_state" in (records.dtype.names or ()):
-            states, before = records["runtime_state"], self._runtime_state
-            self._runtime_state = float(states[-1])
-            changed = before is not None and bool((states != before).any())
+            states, before = records["runtime_state"].tolist(), self._runtime_state
+            self._runtime_state = states[-1]
+            changed = before is not None and states.count(before) < len(states)
         name = self._program.poll(changed=changed)
         if name != self._info.program:
             self._info = replace(self._info, program=name)
