@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -23,6 +24,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
+
+gc.disable()  # until all tests are imported: a quarter of that time went into looking at modules
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: it is not looked at again."""
+    gc.freeze()
+    gc.enable()
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
