@@ -237,7 +237,8 @@ class ArmFit:
         self.contradicted: dict[str, PayloadCheck] = {}
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
         self.body = BodyResults(robot, estimate, stated, inertia)
-        self.null = fit_current_null(self.fitted)
+        # Learning compares with the model in use instead.
+        self.null = fit_current_null(self.fitted) if known is None else None
         self.power_null = fit_power_null(self.fitted, robot)
 
     def checked_fit(

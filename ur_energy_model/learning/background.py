@@ -382,6 +382,8 @@ class LearnerProcess:
 # In the process.
 
 CPU_SHARE = 0.05  # mean share of a core that learning may use
+FIT_PAUSE = 100.0
+"""Work between two fits over the computing time of the first: fits use 1 % of a core at most."""
 CPU_RESERVE = 3.0  # computing time that may be used in advance [s], for the first models
 FIRST_STATE_PERIOD, STATE_PERIOD = 2.0, 30.0
 """Time between two states sent to the parent [s], what a kill can lose; it doubles from the first
@@ -446,6 +448,7 @@ class Worker:
                 raise
             self._pipe.send(f"learning begins anew: its state cannot be used ({error})")
             self._learner = self._make(order.robot, order.model)
+        self._learner.pause = FIT_PAUSE
         self._run, self._attempts, self._changed = order.run, [], True
         self._sent_version = 0  # a state may hold a better model than the parent's
         self._state_period = FIRST_STATE_PERIOD

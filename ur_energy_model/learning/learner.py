@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,8 @@ class Learner:
 
     Attributes:
         left_out: number of samples that nothing was learned from.
+        pause: work after a fit until the next one over its computing time, at least; 0 for results
+            that do not depend on the machine. The first model does not wait.
     """
 
     def __init__(
@@ -109,7 +112,7 @@ class Learner:
         state: bytes | None = None,
     ) -> None:
         self.robot, self.model, self.serial, self.version = robot, model, serial, 0
-        self.left_out = 0
+        self.left_out, self.pause = 0, 0.0
         self._learned = LearnedTime()
         self._information = ArmInformation(robot, model)
         self._coverage, self._monitor = Coverage(robot.dof), ChangeMonitor(model)
@@ -312,7 +315,11 @@ class Learner:
             later = LATER * (done // LATER + 1)
             self._due = next((time for time in SCHEDULE if time > done), later)
             self._judge()
+            began = process_time()
             self._fit()
+            if self.version:
+                used = self.pause * (process_time() - began)
+                self._due = max(self._due, learned.seconds + used)
 
     def _start_session(self) -> None:
         self._information.start_session()

@@ -477,6 +477,8 @@ RETAINED = 0.7
 by less than encoders resolve. Of 0.3, 0.5, 0.7 and 1 this value gives the smallest error over pairs
 of seven recordings of a UR10e."""
 
+_SHORT = 16  # samples from which pairs pay off
+
 
 def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array, Array]:
     """Direction of Coulomb friction with the memory of a joint at rest.
@@ -498,14 +500,29 @@ def presliding(q: Array, qd: Array, travel: Array, start: Array) -> tuple[Array,
     step = np.diff(q, axis=0, prepend=q[:1])
     keep = np.exp(-np.abs(step) / np.where(known, travel, 1.0))
     gain = (1.0 - keep) * np.sign(step)
-    memory = np.empty(np.broadcast_shapes(keep.shape, q.shape))
-    state = np.asarray(start, dtype=float)
-    for k in range(len(q)):
-        state = keep[k] * state + gain[k]
-        memory[k] = state
+    memory = _recurrence(keep, gain, np.asarray(start, dtype=float))
     moving = -np.expm1(-np.square(qd / STILL_SPEED))
     out = RETAINED * memory
-    return np.where(known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan), state
+    return np.where(known, out + moving * (np.tanh(qd / SMOOTHING) - out), np.nan), memory[-1]
+
+
+def _recurrence(keep: Array, gain: Array, start: Array) -> Array:
+    """States keep * (state before) + gain [samples, ...]; odd-even reduction, no loop over samples.
+
+    Pairs of samples are samples of a recurrence of half the length, whose states are every second
+    one (Brent and Kung 1982).
+    """
+    out, state = np.empty_like(gain), start
+    if len(gain) < _SHORT:
+        for k in range(len(gain)):
+            out[k] = state = keep[k] * state + gain[k]
+        return out
+    odd = slice(1, None, 2)
+    even = slice(0, 2 * (len(gain) // 2), 2)
+    out[odd] = _recurrence(keep[odd] * keep[even], keep[odd] * gain[even] + gain[odd], start)
+    before = np.concatenate([start[None], out[odd]])[: len(gain[::2])]
+    out[::2] = keep[::2] * before + gain[::2]
+    return out
 
 
 class FrictionDirection:
