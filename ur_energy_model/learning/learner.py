@@ -318,8 +318,8 @@ class Learner:
             began = process_time()
             self._fit()
             if self.version:
-                used = self.pause * (process_time() - began)
-                self._due = max(self._due, learned.seconds + used)
+                rest = self.pause * (process_time() - began)
+                self._due = max(self._due, learned.seconds + rest)
 
     def _start_session(self) -> None:
         self._information.start_session()
