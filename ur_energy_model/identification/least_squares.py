@@ -16,7 +16,7 @@ from ur_energy_model.identification.filtered_motion import (
     ParallelFilter,
 )
 from ur_energy_model.telemetry.samples import time_blocks
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array, Indices, Mask
 
 RCOND = 1e-12  # singular values below this share of the largest count as zero
 _NORMAL_QUANTILE = 1.959964
@@ -315,21 +315,18 @@ def joint_gram_matrices(
         used = np.ones_like(used)
     if len(time):
         ones = np.ones((*rows.shape[:2], 1))
-        whole = np.concatenate([rows, ones], axis=2) * used[:, :, None]
-        by_joint = np.ascontiguousarray(np.swapaxes(whole, 0, 1))
-        yield from ((gram, lasted) for _, gram, lasted in masked_gram_matrices(time, by_joint))
+        yield from masked_gram_matrices(time, np.concatenate([rows, ones], axis=2), used)
 
 
-def masked_gram_matrices(time: Array, rows: Array) -> Iterator[tuple[slice, Array, float]]:
-    """Samples, Gram matrices [n, k, k] and durations [s], block by block.
+def masked_gram_matrices(time: Array, rows: Array, used: Mask) -> Iterator[tuple[Array, float]]:
+    """Gram matrices [n, k, k] of rows [samples, n, k] and their durations [s], block by block.
 
-    `rows` of each joint [n, samples, k] end with a 1, and are 0 where a sample does not count.
+    `used` are the samples of each joint that count [samples, n].
     """
+    whole = rows * used[:, :, None]
     for block in time_blocks(time, _BLOCK, time[0]):
-        part = rows[:, block]
-        if part[..., -1].any():
-            gram = np.swapaxes(part, 1, 2) @ part
-            yield block, gram, float(time[block][-1] - time[block][0])
+        if used[block].any():
+            yield gram_matrices_by_joint(whole[block]), float(time[block][-1] - time[block][0])
 
 
 # Independent columns of a matrix with dependent columns, the same on every processor.

@@ -39,7 +39,8 @@ _TEMPERATURE_SLOPE = 0.035
 """Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up
 to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2  # relative change of friction where no temperatures were recorded
-_DRIFT = 0.35  # relative change of friction within a recording: that in ten kelvin
+_DRIFT = 0.35
+"""Relative change of friction within a recording: that in ten kelvin."""
 _FIXED_ERRORS, _LOADED_ERRORS = 9, 3
 """Error terms, without the constant: those that do not depend on the payload, and the others."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
@@ -157,40 +158,29 @@ class LoadedMotion:
         self._inside = narrow.inside(motion) if len(motion) >= _SHORTEST else slice(0, 0)
         # Between the samples of the Gram matrices [s].
         self.period = (self._inside.step or 1) * motion.period if len(motion) > 1 else 0.0
-        self._grams: list[tuple[slice, Array, float]] = []
         if not len(motion.time[self._inside]):
             return
         fixed, self._links = columns.fixed(motion, start)
         self._flange = fixed[:, :, columns.bare - COUNT : columns.bare].copy()
-        self._used = narrow.moving(motion, MOVING_SPEED)[self._inside, :, None]
-        rows = np.ones((len(self._used), columns.dof, columns.width))
+        self._used = narrow.moving(motion, MOVING_SPEED)[self._inside]
+        self._rows = np.ones((len(self._used), columns.dof, columns.width))
         flat = fixed.reshape(len(fixed), -1)
-        out = np.zeros((len(rows), flat.shape[1]))
+        out = np.zeros((len(self._used), flat.shape[1]))
         used = flat.any(axis=0)  # inner bodies do not load the joints beyond them
         out[:, used] = narrow(motion, flat[:, used])[self._inside]
-        rows[:, :, : columns.loaded] = out.reshape(len(out), *fixed.shape[1:])
-        # By joint, samples that count; Gram matrices of each block, the payload's columns to come.
-        self._rows = np.ascontiguousarray(np.swapaxes(rows * self._used, 0, 1))
-        self._grams = list(masked_gram_matrices(motion.time[self._inside], self._rows))
+        self._rows[:, :, : columns.loaded] = out.reshape(len(out), *fixed.shape[1:])
 
     def gram_matrices(self, payload: Array) -> Iterator[tuple[Array, float]]:
         """Gram matrices [n, width, width] of the moving joints and durations [s], by blocks.
 
-        `payload` has the ten parameters at the flange, for load-dependent friction. A matrix holds
-        until the next call.
+        `payload` has the ten parameters at the flange, for load-dependent friction.
         """
-        columns = self._columns
-        if not self._grams:
-            return
-        own = slice(columns.loaded, columns.one)
-        loaded = columns.with_load(self.motion, self._links + self._flange @ payload)
-        filtered = self._narrow(self.motion, loaded)[self._inside] * self._used
-        self._rows[:, :, own] = np.swapaxes(filtered, 0, 1)
-        for block, gram, duration in self._grams:
-            rows = self._rows[:, block]
-            gram[:, :, own] = np.swapaxes(rows, 1, 2) @ rows[:, :, own]
-            gram[:, own] = np.swapaxes(gram[:, :, own], 1, 2)
-            yield gram, duration
+        time, columns = self.motion.time[self._inside], self._columns
+        if len(time):
+            loaded = columns.with_load(self.motion, self._links + self._flange @ payload)
+            filtered = self._narrow(self.motion, loaded)[self._inside]
+            self._rows[:, :, columns.loaded : columns.one] = filtered
+            yield from masked_gram_matrices(time, self._rows, self._used)
 
 
 def loaded_motions(
@@ -277,68 +267,58 @@ def solve_payload(
     precision = np.diag(np.maximum(std, _FIXED) ** -2.0)
     precision[np.ix_(calibration, calibration)] = np.linalg.inv(prior.covariance)
 
-    # Unknowns that each joint's torque depends on; they are the rows of its Jacobian.
-    common, alone = [links, payload, tensors], np.stack([link_gain, payload_gain], axis=1)
-    concerned = [np.concatenate([*common, alone[j], errors[j]]) for j in range(n)]
-    rows = np.split(np.arange(len(concerned[0])), np.cumsum([*map(len, common), 1, 1]))
-    by_joint = np.ascontiguousarray(np.swapaxes(blocks, 0, 1))
-
-    def linearised(values: Array, j: int) -> tuple[Array, Array, Array]:
-        """Jacobian [concerned, width] and residual [width] as combinations of a row's columns.
-
-        And the products of the former with the joint's Gram matrix [concerned, width].
-        """
+    def linearised(values: Array, j: int) -> tuple[Array, Array]:
+        """Jacobian [unknowns, width] and residual [width] as combinations of a row's columns."""
         gain, scale, share = values[link_gain[j]], values[payload_gain[j]], shares[j]
         load, arm = np.zeros(columns.width), np.zeros(columns.width)
         load[payload_columns] = values[payload]
         arm[static_columns] = values[links]
         arm[tensor_columns] = values[tensors]
         arm[bare] = 1.0 - share @ values[links]
-        slopes = np.zeros((len(concerned[j]), columns.width))
-        slopes[rows[0], static_columns] = gain
-        slopes[rows[0], bare] = -gain * share
-        slopes[rows[1], payload_columns] = gain * scale * np.eye(COUNT)
-        slopes[rows[2], tensor_columns] = gain
-        slopes[rows[3]] = arm + scale * load
-        slopes[rows[4]] = gain * load
-        slopes[rows[5], columns.errors] = 1.0
-        residual = -gain * (arm + scale * load)
+        slopes = np.zeros((len(values), columns.width))
+        slopes[links, static_columns] = gain
+        slopes[links, bare] = -gain * share
+        slopes[tensors, tensor_columns] = gain
+        slopes[payload, payload_columns] = gain * scale * np.eye(COUNT)
+        slopes[link_gain[j]] = arm + scale * load
+        slopes[payload_gain[j]] = gain * load
+        slopes[errors[j], columns.errors] = 1.0
+        residual = -gain * slopes[link_gain[j]]
         residual[columns.errors] -= values[errors[j]]
         residual[columns.drive] += 1.0
-        return slopes, residual, slopes @ totals[j]
+        return slopes, residual
 
-    def white_noise(j: int) -> float:
+    def white_noise(values: Array, j: int) -> float:
         """Standard deviation of white noise with the same information as the residual, N m.
 
         Residuals are correlated in time; the scatter between blocks of time gives the number of
         samples that count as one.
         """
-        slopes, residual, weighted = parts[j]
+        slopes, residual = linearised(values, j)
         variance = max(float(residual @ totals[j] @ residual), 1e-12) / counts[j]
-        scores = (by_joint[j] @ residual) @ slopes.T
+        scores = (blocks[:, j] @ residual) @ slopes.T
         few = len(scores) / max(len(scores) - 1, 1)
         scatter = few * ((scores - scores.mean(axis=0)) ** 2).sum(axis=0)
-        white = (weighted * slopes).sum(axis=1)
+        white = (slopes @ totals[j] * slopes).sum(axis=1)
         seen = white > 1e-9 * white.max()
         return _SYSTEMATIC * float(np.sqrt(max(variance, np.mean(scatter[seen] / white[seen]))))
 
     values, noise, information = mean.copy(), np.ones(n), precision
-    parts = {j: linearised(values, j) for j in joints}
     for _ in range(_ROUNDS):
         information = precision.copy()
         right = precision @ (mean - values)
-        for j, (slopes, residual, weighted) in parts.items():
-            own = concerned[j]
-            information[own[:, None], own] += weighted @ slopes.T / noise[j] ** 2
-            right[own] += weighted @ residual / noise[j] ** 2
+        for j in joints:
+            slopes, residual = linearised(values, j)
+            weighted = slopes @ totals[j] / noise[j] ** 2
+            information += weighted @ slopes.T
+            right += weighted @ residual
         values = values + np.linalg.solve(information, right)
-        parts = {j: linearised(values, j) for j in joints}
-        noise[joints] = [white_noise(j) for j in joints]
+        noise[joints] = [white_noise(values, j) for j in joints]
     covariance = np.asarray(np.linalg.inv(information), dtype=float)
     without, rms = values.copy(), np.full(n, np.nan)
     without[errors] = 0.0
     for j in joints:
-        residual = linearised(without, j)[1]
+        _, residual = linearised(without, j)
         rms[j] = np.sqrt(max(float(residual @ totals[j] @ residual), 0.0) / counts[j])
     shown = np.concatenate([payload, calibration])
     return values[shown], covariance[np.ix_(shown, shown)], rms
