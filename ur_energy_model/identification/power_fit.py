@@ -74,7 +74,6 @@ the bus and is used up first, so bus power is then not what the arm uses."""
 _DISCHARGE_TIME = 0.3
 """Time in which the surplus energy of the bus capacitor is used up [s]: 10 mF charged to the
 voltage at which the braking resistor switches on hold 3 J, a tenth of a second of standby."""
-_CHANCE = 2.4  # standard deviations of a mean of 8 folds that chance exceeds in 1 of 20
 MOTION_FREEDOM = 4.0
 """Degrees of freedom of MOTION_STD: it weighs as much as the scatter of five blocks of time."""
 MODEL_ERROR = 0.003
@@ -210,21 +209,13 @@ class PowerFit:
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
             return self._result("physical", structure, {}, reason, deviation)
-        simpler = three_coefficients(structure)
-        whole, null = (
-            cross_validate(self._project(each), each.prior, counts) for each in (structure, simpler)
-        )
-        # The structure has the null model's terms, so these alone are better only where held-out
-        # errors of more than chance show it: of 9 real recordings in none.
-        gain = whole - null
-        chance = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-        chosen = simpler if gain.mean() > _CHANCE * chance else structure
+        compared = {"common": structure, "three coefficients": three_coefficients(structure)}
         rmse = {
-            name: float(np.sqrt(each.mean()))
-            for name, each in (("common", whole), ("three coefficients", null))
+            name: float(np.sqrt(cross_validate(self._project(each), each.prior, counts).mean()))
+            for name, each in compared.items()
         }
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
-        return self._result("physical", chosen, rmse, f"held-out RMSE: {words}", deviation)
+        return self._result("physical", structure, rmse, f"held-out RMSE: {words}", deviation)
 
     def _scatter(self, coefficients: Array) -> float:
         """Standard deviation of the mean power of a block of time that coefficients leave [W].

@@ -58,7 +58,9 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     """A model with the uncertainty that it has for another arm of the same type.
 
     Two arms differ by sqrt(2) times what an arm deviates from its type, which the generic model
-    states; the errors of the identification are added. What was known of a session is dropped.
+    states; the errors of the identification are added. What copper and driver losses of several
+    motors have in common is their type's, and in the identified arm as uncertain as those errors
+    state: it is not added. What was known of a session is dropped.
 
     Args:
         model: identified on one arm.
@@ -75,9 +77,10 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     )
     own = model.bus.errors if model.bus.errors.size else np.zeros((0, kind.bus.errors.shape[1]))
     # With the source "prior" the errors of torque and back-EMF constants are those of one motor.
-    bus = replace(
-        model.bus, errors=np.concatenate([own, _TWO_ARMS * kind.bus.errors]), source="prior"
-    )
+    of_one = np.count_nonzero(kind.bus.errors[:, 1 : model.dof + 1], axis=1) < 2
+    of_one[-1] = False  # of the drivers
+    errors = np.concatenate([own, _TWO_ARMS * kind.bus.errors[of_one]])
+    bus = replace(model.bus, errors=errors, source="prior")
     spread = SessionSpread(
         max(model.sessions.standby, _TWO_ARMS * kind.sessions.standby),
         np.maximum(
