@@ -39,8 +39,7 @@ _TEMPERATURE_SLOPE = 0.035
 """Relative change of friction with temperature [1/K] (Raviola et al. 2021: viscous friction, by up
 to 35 % in ten kelvin)."""
 _UNKNOWN_TEMPERATURE = 0.2  # relative change of friction where no temperatures were recorded
-_DRIFT = 0.35
-"""Relative change of friction within a recording: that in ten kelvin."""
+_DRIFT = 0.35  # relative change of friction within a recording: that in ten kelvin
 _FIXED_ERRORS, _LOADED_ERRORS = 9, 3
 """Error terms, without the constant: those that do not depend on the payload, and the others."""
 _JOINT_SIZE = 0.05  # length of a link beyond its joints [m]
