@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -236,11 +235,13 @@ one arm differed."""
 REPEATABLE = 0.003
 """Relative change of a drive's gain between recordings, assumed. As a share of the links' mass it
 is the smallest reported difference from the payload set in the controller."""
-_FRICTION_SHARE, _SHARED_FOR = 0.015, 60.0
-"""Share of friction that the regression of a model from so much motion [s] assigns to the links'
-weight: RMS of seven models over the shoulder lift, elbow and wrist 1 of a UR10e. Less motion has
-fewer strokes, whose deviations are independent: with 10 to 30 s, the share at wrist 1 was 0.012 to
-0.044."""
+_FRICTION_SHARE = 0.015
+"""Share of friction that the regression of a model assigns to the links' weight: RMS of seven
+models from a minute of motion over the shoulder lift, elbow and wrist 1 of a UR10e."""
+_WITH_LOAD_FRICTION = 0.3
+"""Error of a torque constant over its stated deviation, that of the links' weight left out, where
+the friction law has load friction: RMS of 70 lifts and elbows of a UR10e from 7 to 30 s of motion
+0.26. A law without has this friction in its torque constant: 0.93 of 12 from 7 and 15 s."""
 _EMPTY_FLANGE = np.array([0.3, 0.03, 0.03, 0.03])
 """Deviation of what may be mounted on an "empty" flange: mass [kg] and first moments [kg m]."""
 _LEAST = 1e-9
@@ -292,7 +293,7 @@ def estimate_payload(
     one, bare, payload = columns.one, columns.bare, np.zeros(COUNT)
     payload[MASS] = known_mass or 0.0
     calibration = model.payload_calibration if calibration is None else calibration
-    seconds, kept = _identified_from(model), list[LoadedMotion]()
+    kept = list[LoadedMotion]()
     for _ in range(_ROUNDS):
         grams, temperature, count = BlockedGram(), np.zeros(columns.dof), 0
         moving, elapsed = np.zeros(columns.dof), 0.0
@@ -310,15 +311,14 @@ def estimate_payload(
         error_std = columns.error_std(np.ones(columns.dof) if free_drives else change, elapsed)
         total = grams.blocks.sum(axis=0)
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
-        share = _FRICTION_SHARE * np.sqrt(_SHARED_FOR / seconds)
-        friction = np.minimum(share * columns.typical_friction / np.maximum(weight, _LEAST), 1.0)
         if calibration is None:
-            gain = np.diag(REPEATABLE**2 + friction**2 + _load_friction_error(model) ** 2)
+            gain = np.diag(REPEATABLE**2 + _gain_error(model) ** 2)
             prior = _prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
         else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
             covariance = calibration.covariance.copy()
             gains = CalibrationLayout(columns.dof).link_gain
-            own = np.hypot(REPEATABLE, friction if free_drives else 0.0)
+            friction = _FRICTION_SHARE * columns.typical_friction / np.maximum(weight, _LEAST)
+            own = np.hypot(REPEATABLE, np.minimum(friction, 1.0) if free_drives else 0.0)
             covariance[gains, gains] += np.diag((own * calibration.link_gain) ** 2)
             prior = replace(calibration, covariance=covariance)
         values, covariance, rms = solve_payload(
@@ -386,23 +386,12 @@ def _prior(
     return PayloadCalibration(np.zeros_like(links), gain, lighter, whole)
 
 
-def _identified_from(model: EnergyModel) -> float:
-    """Time of the model's recordings [s], at most what suffices, which is the default."""
-    bags: Any = model.provenance.get("bags") or ()
-    stated = [bag.get("duration") for bag in bags if isinstance(bag, Mapping)]
-    seconds = sum(each for each in stated if isinstance(each, int | float) and each > 0)
-    return float(np.clip(seconds or _SHARED_FOR, 1.0, _SHARED_FOR))
-
-
-def _load_friction_error(model: EnergyModel) -> Array:
-    """Relative error of the gains [n] by load friction that a joint's law leaves out.
-
-    It is in the torque constant, whose stated deviation covers it: 12 such constants of a UR10e,
-    from 7 and 15 s of motion, were off by 0.93 RMS of that (by 5 %), 70 of laws with load friction
-    by 0.25 of theirs (by 1 % and less).
-    """
-    ignored = [LOAD not in joint.friction.parameters for joint in model.joints]
-    return np.array([deviation_without_links(joint) for joint in model.joints]) * ignored
+def _gain_error(model: EnergyModel) -> Array:
+    """Relative error of the gains against the arm's own links [n]."""
+    share = [
+        _WITH_LOAD_FRICTION if LOAD in joint.friction.parameters else 1.0 for joint in model.joints
+    ]
+    return np.array([deviation_without_links(joint) for joint in model.joints]) * share
 
 
 # Check of the payload set in the controller while the arm was identified.
