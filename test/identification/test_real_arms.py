@@ -81,7 +81,7 @@ def test_payload_with_models_from_seven_seconds(recordings: Path, tmp_path: Path
         found = [identify_payload(model, bag) for model in models]
         scores += [(each.shown_mass - mass) / each.mass_std for each in found]
     assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.88
-    assert np.sqrt(np.mean(np.square(scores))) > 0.6
+    assert np.sqrt(np.mean(np.square(scores))) > 0.4  # nor are they wide for safety's sake
 
 
 def test_ur5e_power_and_setup(recordings: Path, tmp_path: Path) -> None:
