@@ -141,33 +141,26 @@ class EnergyPublishers:
         self._markers_due = Decimator(MARKER_RATE)
 
     def messages(
-        self,
-        snapshots: Sequence[Snapshot],
-        stamps: Sequence[int],
-        joint_positions: Callable[[Array], Array],
+        self, snapshots: Sequence[Snapshot], stamps: Sequence[int], place: Callable[[Array], Array]
     ) -> list[dict[str, bytes]]:
         """Serialized messages of the subscribed topics for each snapshot (markers at MARKER_RATE).
 
-        The newest sample of each is of so many nanoseconds since the epoch; `joint_positions` gives
-        joint origins [n, 3], m, of joint angles [n], rad.
+        The newest sample of each is of so many nanoseconds since the epoch; `place` gives joint
+        origins [n, 3], m, of joint angles [n], rad.
         """
         now = time.monotonic()
         if now - self._checked >= CHECK_PERIOD:
             self._checked = now
             self._subscribed = {name for name, each in self._live.items() if has_subscribers(each)}
         if not self._subscribed or not snapshots:
-            return [{} for _ in snapshots]
+            return [{}] * len(snapshots)
         each = zip(snapshots, stamps, energy_values(snapshots), strict=True)
-        return [self._serialized(*values, joint_positions) for values in each]
+        return [self._serialized(place, *values) for values in each]
 
     def _serialized(
-        self,
-        snapshot: Snapshot,
-        nanoseconds: int,
-        values: Array,
-        joint_positions: Callable[[Array], Array],
+        self, place: Callable[[Array], Array], snapshot: Snapshot, nanoseconds: int, values: Array
     ) -> dict[str, bytes]:
-        """Serialized messages of a snapshot, with its `energy_values`."""
+        """Messages of a snapshot with these `energy_values`; `place` gives joint origins."""
         subscribed, found = self._subscribed, dict[str, bytes]()
         if not subscribed <= _OF_ARM:
             known = numbers(snapshot, self._joints, values)
@@ -191,7 +184,7 @@ class EnergyPublishers:
             joints = snapshot.power[snapshot.channels.per_joint["electrical_power"]]
             total = float(snapshot.power[snapshot.channels.arm["total"]])
             stamp = time_message(nanoseconds)
-            markers = self._power_markers.message(stamp, joint_positions(q), joints, total)
+            markers = self._power_markers.message(stamp, place(q), joints, total)
             found[topics.ENERGY_MARKERS.name] = serialize_message(markers)
         return found
 
