@@ -281,14 +281,14 @@ def side_by_side(
 def spread(values: Sequence[Any], published: Any) -> str:
     """The first of the values of many arms, their 5 to 95 % range, percentile of the published one.
 
-    Of several numbers the percentiles alone; "" for words, too few values, or ones that hardly
-    differ.
+    Of several numbers the percentiles alone; "" for words, values that are not published, too
+    few, or ones that hardly differ.
     """
+    if published is None:
+        return ""
     try:
         found = np.array([each for each in values if each is not None], dtype=float)
-        theirs = (
-            np.full(found.shape[1:], np.nan) if published is None else np.array(published, float)
-        )
+        theirs = np.array(published, dtype=float)
     except (TypeError, ValueError):  # words, or values of several kinds
         return ""
     if len(found) < FEWEST or theirs.shape != found.shape[1:] or not np.isfinite(found).all():
