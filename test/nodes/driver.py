@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import rclpy
 from rclpy.context import Context
@@ -55,10 +56,10 @@ class Driver:
 
 
 def main() -> None:
-    """Publish at 500 Hz as the JSON object of the first argument says, for a subscriber."""
+    """Publish at 500 Hz as the JSON object of the first argument says, once its file exists."""
     options = json.loads(sys.argv[1])
     driver = Driver(options["domain"], options["names"], namespace=options["namespace"])
-    while not driver.subscribers:
+    while not (driver.subscribers and Path(options["begin"]).exists()):
         time.sleep(0.05)
     time.sleep(1.0)  # the subscriber may not know the publisher yet
     began = time.monotonic()

@@ -64,12 +64,15 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
     parameters = {"source": "joint_states", "tf_prefix": "left_", "learn": "off"}
     cell.start_process("estimator", namespace="/cell_7", model_file=str(model), **parameters)
     source(cell, lambda each: "publishers" in each, "the estimator")
+    begin = cell.folder / "begin"
     options = {"domain": cell.domain, "names": names, "namespace": "/cell_7", "count": 1500}
+    options["begin"] = str(begin)
     command = [sys.executable, "-m", "test.nodes.driver", json.dumps(options)]
     child = cell.run_command(command, PYTHONPATH=str(share_directory()))
     source(cell, lambda each: "driver" in each["publishers"], "the driver")
     command = [sys.executable, "-S", "-c", "while True: pass"]
     busy = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
+    begin.touch()
     try:
         output, _ = child.communicate(timeout=PATIENCE)
     finally:
