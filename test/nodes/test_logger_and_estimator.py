@@ -18,6 +18,7 @@ from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
+from test.energy.test_agreement import finished, live
 from test.layouts.viewers import (
     foxglove_paths,
     foxglove_topics,
@@ -30,7 +31,6 @@ from test.layouts.viewers import (
 from test.nodes.conftest import Cell
 from test.nodes.test_estimator import ended
 from test.telemetry.bag.bag_files import offered_qos
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.topics import energy_names
 from ur_energy_model.layouts.files import ArmTopics, layout_files
@@ -38,7 +38,7 @@ from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.ros import seconds_of
-from ur_energy_model.telemetry.bag.reader import iterate_bag, read_bag, read_events
+from ur_energy_model.telemetry.bag.reader import read_bag, read_events
 from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.topics_and_services import (
     CLOCK,
@@ -286,13 +286,8 @@ def test_an_estimator_plays_the_bag_on_the_same_topics(
     cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
     given = {"model_file": str(model), "tf_prefix": PREFIX, "bag": str(killed.bag)}
     cell.start_node(EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given)
-    live = LiveEstimator(load_model(model), ROBOT)
-    for batch in iterate_bag(killed.bag, LIVE_FIELDS):
-        live.update(batch)
-    live.finish()
-    snapshot = live.snapshot()
-    assert snapshot is not None
-    expected = snapshot.lifetime.net[live.channels.arm["total"]]
+    estimator = live(load_model(model), read_bag(killed.bag), 25)
+    expected = finished(estimator)[estimator.channels.arm["total"]]
     assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)
     # Where the standby power is known late, regeneration was cut at another demand.
     whole = estimate_energy(load_model(model), killed.bag).supply

@@ -81,8 +81,9 @@ class EnergyMessages:
     def keep(self, snapshot: Snapshot, stamp: int) -> None:
         """Keep what is published at publish_rate; `stamp` is the time of the sample [ns]."""
         self._stamps.append(stamp)
-        self._energies.append(energy_values([snapshot]).ravel())
-        for name, value in numbers(snapshot, self._joints).items():
+        values = energy_values([snapshot])[0]
+        self._energies.append(values.ravel())
+        for name, value in numbers(snapshot, self._joints, values).items():
             self._numbers.setdefault(name, []).append((stamp, value))
 
     def keep_summary(self, snapshot: Snapshot, stamp: int) -> None:
