@@ -8,7 +8,7 @@ from __future__ import annotations
 GROUPS: dict[str, tuple[str, ...]] = {
     "everyday": (
         "demo", "record", "live", "inspect", "identify", "learn", "evaluate", "estimate", "predict",
-        "optimize", "payload", "report", "import", "recover", "completion",
+        "optimize", "profile", "payload", "report", "import", "recover", "completion",
     ),
     "plant, many arms over months": ("history", "layouts"),
     "research": ("base-parameters", "excite", "protocol", "simulate"),
@@ -179,6 +179,25 @@ $ ur_energy estimate model.yaml monday/* --json
 @payload the model's
 @same-arm
 @cluster
+@json
+
+== profile (profile.run): attribute the energy to the lines and nodes of the robot program
+Attribute the energy of a recording to the lines of the robot program, as script_control_line shows
+them, and with --script to its nodes (the `$ n "label"` comments of PolyScope). All parts sum to the
+energy of `estimate`.
+$ ur_energy profile bags/cell --script palletising.script
+$ ur_energy profile bags/cell --model model.yaml --script palletising.script -o profile
+$ ur_energy profile before --script old.script --compare after --compare-script new.script
+bag BAG  recording of the running program (a rosbag2 directory)
+--model MODEL.yaml  identified model of the arm (default: the generic one of its type)
+--robot NAME  name of the robot, such as ur5e (default: the one of the model, or of the bag)
+--script PROGRAM.script  what PolyScope saves beside the .urp file
+-o --output FOLDER  write profile.json, profile.html and profile.folded (stacks for flame graph
+    viewers) to this folder
+--html FILE  write the page, which opens offline, to this file
+--compare OTHER  recording of another version of the program
+--compare-script PROGRAM.script  its script (default: that of --script)
+@same-arm
 @json
 
 == evaluate (energies.evaluate): compare a model with recordings

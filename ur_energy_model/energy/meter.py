@@ -260,7 +260,7 @@ class EnergyMeter:
         bridged, lost = np.where(until, steps.bridged, 0.0), np.where(until, steps.lost, 0.0)
         if steps.back.any():
             self.restarts += int(np.count_nonzero(steps.back))
-        weights, corrections, pending = _weights(bridged), self.corrections[None], self.pending
+        weights, corrections, pending = trapezoid_weights(bridged), self.corrections[None], self.pending
         net, consumed = now.net + weights @ rows, now.consumed + weights @ np.maximum(rows, 0.0)
         if pending is not None:
             columns = list(pending.deducted_from)
@@ -308,10 +308,10 @@ class EnergyMeter:
 
 def trapezoid(steps: Array, power: Array) -> Array:
     """Trapezoidal integral of powers [n + 1, ...] over steps [n] s: [...], J."""
-    return np.asarray(_weights(steps) @ power)
+    return np.asarray(trapezoid_weights(steps) @ power)
 
 
-def _weights(steps: Array) -> Array:
+def trapezoid_weights(steps: Array) -> Array:
     """Weights of powers [..., n + 1] in their trapezoidal integral over steps [..., n], s."""
     halves = np.zeros((*steps.shape[:-1], steps.shape[-1] + 2))
     np.multiply(0.5, steps, out=halves[..., 1:-1])

@@ -64,14 +64,22 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Markup:
+    """HTML with a heading: its texts are escaped, and it has neither script nor style."""
+
+    title: str
+    html: str
+
+
+@dataclass(frozen=True)
 class Item:
     """A chart or table of a section, and the index of the recording it shows; None for all."""
 
-    content: Chart | Table
+    content: Chart | Table | Markup
     recording: int | None = None
 
 
-def items(*content: Chart | Table | None) -> tuple[Item, ...]:
+def items(*content: Chart | Table | Markup | None) -> tuple[Item, ...]:
     """Charts and tables that show all recordings; None is left out."""
     return tuple(Item(each) for each in content if each is not None)
 
@@ -342,6 +350,9 @@ def _section(section: Section, page: Page) -> str:
     for number, item in enumerate(section.items):
         if isinstance(item.content, Table):
             parts.append(_table(item.content, item.recording))
+            continue
+        if isinstance(item.content, Markup):
+            parts.append(f"<h3>{escape(item.content.title)}</h3>{item.content.html}")
             continue
         of = ""
         if item.recording is not None and len(page.recordings) > 1:

@@ -101,7 +101,8 @@ def calls_of(program: str) -> list[Call] | None:
         raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
     calls = []
     for number, line in enumerate(lines, first):
-        if not line.split("#", 1)[0].strip():
+        code = line.split("#", 1)[0].strip()
+        if not code or code.startswith("$"):  # a node of the program tree
             continue
         try:
             calls.append(_plain_call(line, number))

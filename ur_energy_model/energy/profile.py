@@ -1,0 +1,359 @@
+"""Energy of a program by line and node: which part of a recording each of them took.
+
+The power of a sample belongs to the line in execution at that sample, with half of the step before
+it and half of the step behind it: its weight in the trapezoidal integral. So all parts sum to what
+`estimate_energy` gives, whatever their number.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from difflib import ndiff
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.cycles import MOST_MARKS, CycleDetector, Mark, Marks
+from ur_energy_model.energy.meter import interval, trapezoid_weights
+from ur_energy_model.energy.powers import FIELDS, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
+from ur_energy_model.energy.recording_energy import measured_powers
+from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs, slices_between
+from ur_energy_model.typing import Array, Indices, Mask, Progress
+
+
+class ProgramEnergy:
+    """Energy of every place in a program, batch by batch.
+
+    Args:
+        channels: of the powers.
+        script: of the program; without it every line number is a place.
+
+    Attributes:
+        tracker: where the program is, and how often lines and nodes were begun.
+        places: in the order in which they were first reached.
+        net: integrals of the channels by place [places, channels], J.
+        seconds, peak: time [s] and largest total power [W] by place.
+        cycles: total energy of each complete cycle by place [J].
+    """
+
+    def __init__(self, channels: Channels, script: Script | None = None) -> None:
+        self.channels, self.tracker = channels, ProgramTracker(script)
+        self.places: dict[Place, int] = {}
+        self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
+        self.cycles: list[Array] = []
+        self._marks: deque[Array] = deque(maxlen=MOST_MARKS)
+        self._line, self._now = -1, 0
+        self._power, self._of = np.zeros((1, len(channels))), np.zeros(1, dtype=np.intp)
+        """Powers of the last sample, and its place."""
+
+    @property
+    def here(self) -> Place:
+        """The place at the last sample."""
+        return next((place for place, k in self.places.items() if k == self._now), NOWHERE)
+
+    def update(self, table: PowerTable, marks: Marks | None = None) -> None:
+        """Add the powers of samples that follow those before, and the cycles that end in them."""
+        of, marks = self._places_of(table.samples), {} if marks is None else marks
+        for rows in slices_between(marks, len(of)):
+            if (mark := marks.get(rows.start)) is not None:
+                self._mark(mark)
+            power, places = table.power[rows], np.append(self._of, of[rows])
+            known, inverse = np.unique(places, return_inverse=True)
+            weights = np.zeros((len(known), len(places)))
+            steps = table.steps.bridged[rows]
+            weights[inverse, np.arange(len(places))] = trapezoid_weights(steps)
+            self.net[known] += weights @ np.concatenate((self._power, power))
+            self.seconds[known] += weights.sum(axis=1)
+            np.maximum.at(self.peak, of[rows], power[:, self.channels.arm["total"]])
+            self._power, self._of = power[-1:], of[rows][-1:]
+
+    def _places_of(self, samples: Telemetry) -> Indices:
+        """The place of each sample [samples]."""
+        lines, out = lines_of(samples), np.empty(len(samples), dtype=np.intp)
+        for run in equal_runs(lines):
+            if lines[run.start] != self._line:
+                self._line = int(lines[run.start])
+                place = self.tracker.move(self._line)
+                self._now = self.places.setdefault(place, len(self.places))
+            out[run] = self._now
+        more = len(self.places) - len(self.net)
+        if more:
+            self.net = np.pad(self.net, ((0, more), (0, 0)))
+            self.seconds, self.peak = (np.pad(old, (0, more)) for old in (self.seconds, self.peak))
+        return out
+
+    def _mark(self, mark: Mark) -> None:
+        """Take a mark of cycles; energies until then of those that are complete with it."""
+        self._marks.append(self.net[:, self.channels.arm["total"]].copy())
+        known = len(self._marks) - 1
+        for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
+            first, last = self._marks[-1 - begin], self._marks[-1 - end]
+            self.cycles.append(last - np.pad(first, (0, len(last) - len(first))))
+
+
+# The profile of a recording.
+
+UNATTRIBUTED = (
+    "no line can be told: the program did not run, the line is of a thread or not in the script"
+)
+_CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
+
+
+@dataclass(frozen=True)
+class ProgramPart:
+    """What a line or node took.
+
+    Attributes:
+        node, label: of the node; None for a line outside of nodes.
+        lines: the first and the last one.
+        executions: how often it was begun, as far as samples show it.
+        net: integrals of the channels [channels], J.
+        time, peak_power: s, W.
+        cycles: energy in each complete cycle [cycles], J.
+    """
+
+    node: int | None
+    label: str | None
+    lines: tuple[int, int]
+    executions: int
+    net: Array
+    time: float
+    peak_power: float
+    cycles: Array
+
+
+@dataclass(frozen=True)
+class ProgramProfile:
+    """Energies of a recording by line and by node.
+
+    Attributes:
+        program: name of the program, None if unknown.
+        script: None without one.
+        counted: energies by place.
+    """
+
+    program: str | None
+    script: Script | None
+    counted: ProgramEnergy
+
+    @property
+    def energy(self) -> float:
+        """At the supply, as of `estimate_energy` [J]."""
+        return float(self._total(self.counted.net.sum(axis=0)))
+
+    @property
+    def duration(self) -> float:
+        """Time integrated over [s]."""
+        return float(self.counted.seconds.sum())
+
+    def lines(self) -> list[ProgramPart]:
+        """Every line that took time, in the order of the script."""
+        line = np.array([place.line for place in self.counted.places])
+        return [self._part(None, (k, k), line == k) for k in np.unique(line[line > 0]).tolist()]
+
+    def nodes(self) -> list[ProgramPart]:
+        """Every node that took time, and lines outside of nodes, in the order of the script."""
+        node = np.array([place.node for place in self.counted.places])
+        parts = (
+            []
+            if self.script is None
+            else [
+                self._part(k, self.script.nodes[k].lines, node == k)
+                for k in np.unique(node[node >= 0]).tolist()
+            ]
+        )
+        outside = {place.line for place in self.counted.places if place.node < 0}
+        parts += [part for part in self.lines() if part.lines[0] in outside]
+        return sorted(parts, key=lambda part: part.lines)
+
+    def unattributed(self) -> ProgramPart:
+        """The rest; see UNATTRIBUTED."""
+        return self._part(None, (0, 0), np.array([not each.line for each in self.counted.places]))
+
+    def stacks(self) -> dict[tuple[str, ...], float]:
+        """Energy by node, subprogram and line, from the outermost inwards [J]."""
+        found: dict[tuple[str, ...], float] = {}
+        for place, k in self.counted.places.items():
+            names = []
+            for depth, (function, node) in enumerate(place.path):
+                names += [function] if depth else []
+                chain = []
+                while self.script is not None and node >= 0:
+                    chain.append(self.script.nodes[node].label)
+                    node = self.script.nodes[node].parent
+                names += reversed(chain)
+            names.append(self.line_text(place.line) if place.line else "unattributed")
+            key = tuple(names)
+            found[key] = found.get(key, 0.0) + self._total(self.counted.net[k])
+        return found
+
+    def line_text(self, line: int) -> str:
+        """A line with its number."""
+        text = "" if self.script is None else f": {self.script.text[line].strip()}"
+        return f"line {line}{text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of `ur_energy profile --json`."""
+        rest, cycles = self.unattributed(), [each.sum() for each in self.counted.cycles]
+        return {
+            "program": self.program,
+            "energy": self.energy,
+            "duration": self.duration,
+            "nodes": [self.part_json(part) for part in self.nodes()],
+            "lines": [self.part_json(part) for part in self.lines()],
+            "unattributed": {"time": rest.time, "energy": self._total(rest.net)},
+            "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
+        }
+
+    def part_json(self, part: ProgramPart) -> dict[str, Any]:
+        """A line or node in JSON."""
+        channels, energy = self.counted.channels, self._total(part.net)
+        joints = part.net[channels.per_joint["electrical_power"]]
+        return {
+            "node": part.node,
+            "label": part.label,
+            "lines": part.lines,
+            "executions": part.executions,
+            "time": part.time,
+            "energy": energy,
+            "interval": interval(energy, channels.deviations(part.net)[1]),
+            "mean_power": energy / part.time if part.time else None,
+            "peak_power": part.peak_power if part.time else None,
+            "share": energy / self.energy if self.energy else None,
+            "energy_per_cycle": part.cycles.mean() if len(part.cycles) else None,
+            "joints": dict(zip(channels.joints, joints, strict=True)),
+        }
+
+    def _part(self, node: int | None, lines: tuple[int, int], own: Mask) -> ProgramPart:
+        counted, script = self.counted, self.script
+        of = None if script is None or node is None else script.nodes[node]
+        return ProgramPart(
+            node=None if of is None else of.number,
+            label=None if of is None else of.label,
+            lines=lines,
+            executions=counted.tracker.executions.get(lines[0] if node is None else -1 - node, 0),
+            net=counted.net[own].sum(axis=0),
+            time=float(counted.seconds[own].sum()),
+            peak_power=float(counted.peak[own].max(initial=0.0)),
+            cycles=np.array([each[own[: len(each)]].sum() for each in counted.cycles]),
+        )
+
+    def energy_of(self, part: ProgramPart) -> float:
+        """At the supply [J]."""
+        return self._total(part.net)
+
+    def _total(self, net: Array) -> float:
+        return float(net[self.counted.channels.arm["total"]])
+
+
+def profile_program(
+    model: EnergyModel,
+    bag: str | Path,
+    script: Script | None = None,
+    *,
+    options: PowerOptions | None = None,
+    same_arm: bool = False,
+    progress: Progress | None = None,
+) -> ProgramProfile:
+    """Energies of a recording by line and by node of its program; arguments of `estimate_energy`.
+
+    Raises:
+        UrEnergyError: input that cannot be used, with place and remedy.
+    """
+    info = read_info(bag)
+    matched, _ = model_of_arm(model, info, same_arm=same_arm)
+    calculator = EnergyCalculator(matched, load_robot(model.robot), options)
+    counted, detector = ProgramEnergy(calculator.channels, script), CycleDetector()
+    program = info.program
+    for table in measured_powers(
+        calculator, bag, fields=(*FIELDS, *_CYCLE_FIELDS, LINE), progress=progress
+    ):
+        if LINE not in table.samples:
+            remedy = "record again with the default fields"
+            raise MissingFieldError(bag, "is missing, which shows the line", remedy, field=LINE)
+        counted.update(table, detector.find(table.samples))
+        program = table.samples.info.program or program
+    if program is None and script is not None:
+        program = script.name
+    return ProgramProfile(program, script, counted)
+
+
+# Two versions of a program.
+
+
+@dataclass(frozen=True)
+class PartChange:
+    """A node or line of two versions; energies per cycle, or in all where there are no cycles [J].
+
+    Attributes:
+        label: of the node, or text of the line.
+        before, after: None where a version does not have it.
+        std: standard deviation of the difference [J].
+        text: lines of the script that were taken out ("- ...") or added ("+ ...").
+    """
+
+    label: str
+    before: float | None
+    after: float | None
+    std: float
+    text: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """An entry of `compare` of `ur_energy profile --json`."""
+        change = (self.after or 0.0) - (self.before or 0.0)
+        return {
+            "label": self.label,
+            "energy": self.before,
+            "other": self.after,
+            "difference": change,
+            "interval": interval(change, self.std),
+            "text": self.text,
+        }
+
+
+def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[PartChange]:
+    """What changed in each node between two versions of a program, measured by one model.
+
+    The model's errors are the same in both and cancel as far as the motion is the same; standby
+    power and the scatter of the cycles differ.
+    """
+    channels, sides = before.counted.channels, []
+    for each in (before, after):
+        named: dict[tuple[str, int], ProgramPart] = {}
+        for part in each.nodes():
+            text = part.label or each.line_text(part.lines[0]).partition(": ")[2]
+            text = text or f"line {part.lines[0]}"
+            number = sum(1 for label, _ in named if label == text)
+            named[text, number] = part
+        sides.append(named)
+    found = []
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        nets, energies, variance, texts = [], list[float | None](), 0.0, list[list[str]]()
+        for each, named in zip((before, after), sides, strict=True):
+            part, count = named.get(key), max(len(each.counted.cycles), 1)
+            net = np.zeros(len(channels)) if part is None else part.net / count
+            nets.append(net)
+            variance += channels.deviation_of_standby(net) ** 2
+            if part is not None and len(part.cycles) > 1:
+                variance += float(part.cycles.var(ddof=1)) / len(part.cycles)
+            energies.append(None if part is None else float(net[channels.arm["total"]]))
+            texts.append([])
+            if part is not None and each.script is not None:
+                first, last = part.lines
+                texts[-1] = [line.strip() for line in each.script.text[first : last + 1]]
+        difference = nets[1] - nets[0]
+        difference[-1] = 0.0  # the standby of two sessions
+        variance += channels.deviations(difference)[1] ** 2
+        changed = [line for line in ndiff(*texts) if line[:1] in "+-"]
+        found.append(PartChange(key[0], *energies, variance**0.5, tuple(changed)))
+    return found

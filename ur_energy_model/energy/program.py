@@ -1,0 +1,224 @@
+"""A robot program: its lines and nodes, and where in it the robot is.
+
+PolyScope writes each node of a program tree into the script that it generates as a comment of its
+own, `$ 3 "Waypoint_1"`, in front of the node's lines; RTDE sends the number of the line that is
+executed as `script_control_line`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Indices
+
+LINE = "script_control_line"
+LARGEST = 1 << 24
+"""Bytes that a script may have; PolyScope's with many URCaps have a few hundred thousand."""
+_NODE = re.compile(r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*')
+_FUNCTION = re.compile(r"(?:global\s+)?(def|thread|sec)\s+([A-Za-z_]\w*)\s*\(.*")
+_BLOCK = re.compile(r"(?:if|while|for|switch)\b.*:|(?:if|while|for|switch)\s*\(.*")
+_TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
+_CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_NO_LINE = 2**31
+"""From here on the number of a line, of 32 bits, is a negative one: none."""
+_STOPPED = 1
+"""Value of runtime_state while no program runs."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the program tree.
+
+    Attributes:
+        number, label: as in the script.
+        lines: the first one of its own lines and the last; nodes within it have some in between.
+        parent: index of the node around it in the same function, -1 without one.
+    """
+
+    number: int
+    label: str
+    lines: tuple[int, int]
+    parent: int
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script; lines count from 1, and index 0 of each sequence stands for none.
+
+    Attributes:
+        name: of the program.
+        text: of the lines.
+        function: by line, the name of the function it is in.
+        node: by line, the index of its node, -1 without one.
+        threads: names of the functions that run beside the program.
+        calls: by function, the names of those that it calls.
+        nodes: in the order of the script.
+    """
+
+    name: str
+    text: tuple[str, ...]
+    function: tuple[str, ...]
+    node: tuple[int, ...]
+    threads: frozenset[str]
+    calls: dict[str, frozenset[str]]
+    nodes: tuple[Node, ...]
+
+    def within(self, inner: int, outer: int) -> bool:
+        """Whether a node, by index, is another one or lies within it."""
+        while inner >= 0 and inner != outer:
+            inner = self.nodes[inner].parent
+        return inner == outer and outer >= 0
+
+
+def read_script(path: str | Path) -> Script:
+    """Read the script of a program, as PolyScope saves it beside its .urp file.
+
+    Raises:
+        InputError: it cannot be read, or contains no program.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error})"
+        raise InputError(path, problem, "give the .script file of the program") from error
+    if len(data) > LARGEST or b"\0" in data:
+        raise InputError(path, "is no script", "give the .script file, not the .urp file")
+    script = parse_script(data.decode("utf-8", "replace"), Path(path).stem)
+    if len(script.text) < 2:
+        raise InputError(path, "is empty", "give the .script file of the program")
+    return script
+
+
+def parse_script(text: str, name: str = "program") -> Script:
+    """The script of a program; `name` is used for one that defines no function."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    found: list[tuple[int, str, int]] = []  # number, label and parent of each node
+    functions, nodes, threads = [name], [-1], set[str]()
+    calls: dict[str, set[str]] = {}
+    # Innermost last: function, node, and whether the block belongs to a thread.
+    blocks: list[tuple[str, int, bool]] = [(name, -1, False)]
+    for line in lines:
+        code = _TEXT.sub('""', line).split("#", 1)[0].strip()
+        if node := _NODE.fullmatch(line.strip()):
+            function, _, beside = blocks[-1]
+            around = blocks[-2] if len(blocks) > 1 else ("", -1, False)
+            found.append((int(node[1]), node[2], around[1] if around[0] == function else -1))
+            blocks[-1] = function, len(found) - 1, beside
+        elif begin := _FUNCTION.fullmatch(code):
+            beside = blocks[-1][2] or begin[1] == "thread"
+            blocks.append((begin[2], -1, beside))
+            if beside:
+                threads.add(begin[2])
+        elif _BLOCK.fullmatch(code):
+            blocks.append(blocks[-1])
+        if code == "end" and len(blocks) > 1:
+            blocks.pop()
+        function, of, _ = blocks[-1]
+        calls.setdefault(function, set()).update(() if node else _CALLED.findall(code))
+        functions.append(function)
+        nodes.append(of)
+    outer = next((each for each in functions[1:] if each != name), name)
+    own = [[k for k, each in enumerate(nodes) if each == i] for i in range(len(found))]
+    return Script(
+        name=outer,
+        text=("", *lines),
+        function=tuple(functions),
+        node=tuple(nodes),
+        threads=frozenset(threads),
+        calls={key: frozenset(value) & set(functions) - {key} for key, value in calls.items()},
+        nodes=tuple(
+            Node(number, label, (lines_of[0], lines_of[-1]), parent)
+            for (number, label, parent), lines_of in zip(found, own, strict=True)
+        ),
+    )
+
+
+def lines_of(batch: Telemetry) -> Indices:
+    """Line in execution at each sample [samples]; 0 where none is, or none is recorded."""
+    values = batch.columns.get(LINE)
+    if values is None:
+        return np.zeros(len(batch), dtype=np.intp)
+    lines = np.where((values >= 1) & (values < _NO_LINE), np.nan_to_num(values), 0)
+    if (state := batch.columns.get("runtime_state")) is not None:
+        lines[state == _STOPPED] = 0  # the number of the last line may remain
+    return lines.astype(np.intp)
+
+
+class Place(NamedTuple):
+    """Where in a program the robot is.
+
+    Attributes:
+        path: indexes of nodes, -1 where a function is outside all of them, each with the function;
+            from the outermost to the innermost call.
+        line: number of the line; 0 where it cannot be told.
+    """
+
+    path: tuple[tuple[str, int], ...] = ()
+    line: int = 0
+
+    @property
+    def node(self) -> int:
+        """Index of the node, -1 without one."""
+        return self.path[-1][1] if self.path else -1
+
+
+NOWHERE = Place()
+
+
+@dataclass
+class ProgramTracker:
+    """Follows the line in execution: which node, called from where, and how often.
+
+    A line of another function is a call if the present one contains it, and otherwise a return
+    to the nearest that does. Lines of threads, and those a script does not have, are nowhere.
+
+    Attributes:
+        script: None without one; then every line is a place of its own.
+        executions: number of times that each line (positive), and each node (its index, negative
+            and less one), was begun; returns from calls are not.
+    """
+
+    script: Script | None = None
+    executions: dict[int, int] = field(default_factory=dict)
+    _frames: list[tuple[str, int, int]] = field(default_factory=list)  # function, node and line
+    _entry: dict[int, int] = field(default_factory=dict)  # by node, the line at which it began
+
+    def move(self, line: int) -> Place:
+        """The place of a line other than the last one."""
+        script = self.script
+        if script is None:
+            if line:
+                self._count(line)
+            return Place((), line)
+        if not 0 < line < len(script.text) or script.function[line] in script.threads:
+            return NOWHERE
+        function, node, frames = script.function[line], script.node[line], self._frames
+        called = [each for each, _, _ in frames]
+        begins = enters = True
+        if function in called:
+            depth = called.index(function)
+            returns, (_, left, before) = depth < len(frames) - 1, frames[depth]
+            begins = not (returns and before == line)
+            enters = not (script.within(left, node) and (returns or line != self._entry[node]))
+            del frames[depth:]
+        else:
+            while frames and function not in script.calls[frames[-1][0]]:
+                frames.pop()
+        frames.append((function, node, line))
+        if begins:
+            self._count(line)
+        if enters and node >= 0:
+            self._count(-1 - node)
+            self._entry[node] = line
+        return Place(tuple((function, node) for function, node, _ in frames), line)
+
+    def _count(self, key: int) -> None:
+        self.executions[key] = self.executions.get(key, 0) + 1

@@ -1,0 +1,161 @@
+"""The page of a program's profile: nodes, flame graph, and the script with joules by line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ur_energy_model.energy.profile import UNATTRIBUTED, PartChange, ProgramPart, ProgramProfile
+from ur_energy_model.report.page import (
+    Cell,
+    Markup,
+    Page,
+    Section,
+    Table,
+    Tile,
+    duration_text,
+    energy_text,
+    escape,
+    items,
+    with_interval,
+)
+
+_WIDTH, _ROW, _CHARACTER = 1000.0, 22.0, 7.0  # of the flame graph, its rows and their letters
+_NARROWEST = 0.5  # width from which on a part of the flame graph is drawn
+
+
+def profile_page(profile: ProgramProfile, changes: Sequence[PartChange], source: str) -> Page:
+    """The page of a profile; `changes` beside another version may be empty."""
+    nodes, rest = profile.nodes(), profile.unattributed()
+    cycles = profile.counted.cycles
+    dearest = max(nodes, key=lambda part: part.time and profile.energy_of(part), default=None)
+    tiles = [
+        Tile(energy_text(profile.energy), f"in {duration_text(profile.duration)}"),
+        Tile(str(len(nodes)), "nodes, and lines outside of them"),
+    ]
+    if cycles:
+        mean = sum(each.sum() for each in cycles) / len(cycles)
+        tiles.append(Tile(energy_text(mean), f"per cycle, mean of {len(cycles)}"))
+    if dearest is not None:
+        tiles.append(Tile(_name(profile, dearest), "takes most"))
+    note = f"Rest: {energy_text(profile.energy_of(rest))}; {UNATTRIBUTED}." if rest.time else ""
+    listing = items(_listing(profile)) if profile.script is not None else items(_lines(profile))
+    changed = items(_changes(changes)) if changes else ()
+    return Page(
+        title=f"Energy of {profile.program or 'a program'}, line by line",
+        subtitle=f"Recording: {source}. Energy at the supply, standby included.",
+        verdict=None,
+        tiles=tiles,
+        joint_names=(),
+        recordings=(),
+        sections=(
+            Section("nodes", "Nodes", note, items(_table("Nodes", profile, nodes))),
+            Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
+            Section("lines", "The program", "", listing),
+            Section("changes", "Beside the other recording", "", changed),
+        ),
+    )
+
+
+def _name(profile: ProgramProfile, part: ProgramPart) -> str:
+    return part.label or profile.line_text(part.lines[0])
+
+
+def _table(title: str, profile: ProgramProfile, parts: Sequence[ProgramPart]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    channels = profile.counted.channels
+    for part in sorted(parts, key=profile.energy_of, reverse=True):
+        energy = profile.energy_of(part)
+        rows.append(
+            (
+                _name(profile, part),
+                "–".join(map(str, dict.fromkeys(part.lines))),
+                str(part.executions),
+                part.time,
+                with_interval(energy, channels.deviations(part.net)[1]),
+                energy / part.time if part.time else None,
+                part.peak_power,
+                100.0 * energy / profile.energy if profile.energy else None,
+                float(part.cycles.mean()) if len(part.cycles) else None,
+                *map(float, part.net[channels.per_joint["electrical_power"]]),
+            )
+        )
+    columns = (
+        "", "lines", "times", "time [s]", "energy [J]", "mean [W]", "peak [W]", "share [%]",
+        "per cycle [J]", *(f"{name} [J]" for name in channels.joints),
+    )  # fmt: skip
+    return Table(title, columns, rows)
+
+
+def _lines(profile: ProgramProfile) -> Table:
+    return _table("Lines", profile, profile.lines())
+
+
+def _changes(changes: Sequence[PartChange]) -> Table:
+    rows = [
+        (
+            change.label,
+            change.before,
+            change.after,
+            with_interval((change.after or 0.0) - (change.before or 0.0), change.std),
+            "; ".join(change.text),
+        )
+        for change in changes
+    ]
+    columns = ("", "before [J]", "after [J]", "difference [J]", "in the script")
+    note = (
+        "Per cycle, or in all where no cycles were found. Errors of the model are common to both."
+    )
+    return Table("Two versions of the program", columns, rows, note)
+
+
+def _listing(profile: ProgramProfile) -> Markup:
+    """The script; the bar of a line is its share of the dearest one."""
+    energies = {part.lines[0]: profile.energy_of(part) for part in profile.lines()}
+    most, rows = max(energies.values(), default=1.0), []
+    assert profile.script is not None
+    for number, text in enumerate(profile.script.text[1:], 1):
+        joules = energies.get(number, 0.0)
+        bar = f'<meter min="0" max="{most:.6g}" value="{max(joules, 0.0):.6g}"></meter>'
+        cells = f"<td>{joules:.1f} J</td><td>{bar}</td>" if joules else "<td></td><td></td>"
+        code = escape(text).replace(" ", "&nbsp;")
+        rows.append(f"<tr><td>{number}</td>{cells}<td><code>{code}</code></td></tr>")
+    table = (
+        f'<div class="scroll"><table class="listing"><tbody>{"".join(rows)}</tbody></table></div>'
+    )
+    return Markup("Script", table)
+
+
+def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
+    """Widths are energies; rows lead from the node through subprograms to the line."""
+    total = sum(max(joules, 0.0) for joules in stacks.values())
+    if total <= 0.0:
+        return None
+    drawn: list[str] = []
+    deepest = max(map(len, stacks))
+
+    def draw(parts: Mapping[tuple[str, ...], float], depth: int, left: float) -> None:
+        groups: dict[str, dict[tuple[str, ...], float]] = {}
+        for names, joules in parts.items():
+            if names:
+                groups.setdefault(names[0], {})[names[1:]] = max(joules, 0.0)
+        for number, (name, inner) in enumerate(groups.items()):
+            joules = sum(inner.values())
+            width = _WIDTH * joules / total
+            if width >= _NARROWEST:
+                y, letters = _ROW * depth, int(width / _CHARACTER)
+                text = name if len(name) <= letters else f"{name[: letters - 1]}…"
+                label = escape(text) if letters > 2 else ""
+                title = escape(f"{name}: {joules:.1f} J, {100.0 * joules / total:.1f} %")
+                drawn.append(
+                    f'<g><title>{title}</title><rect x="{left:.2f}" y="{y:.0f}" '
+                    f'width="{width:.2f}" height="{_ROW - 1:.0f}" class="flame{number % 3}"/>'
+                    f'<text x="{left + 3:.2f}" y="{y + 15:.0f}">{label}</text></g>'
+                )
+                draw(inner, depth + 1, left)
+            left += width
+
+    draw(stacks, 0, 0.0)
+    box = f'viewBox="0 0 {_WIDTH:.0f} {_ROW * deepest:.0f}"'
+    return Markup(
+        "Energy by node, subprogram and line", f'<svg class="flames" {box}>{"".join(drawn)}</svg>'
+    )
