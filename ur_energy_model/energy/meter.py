@@ -260,7 +260,8 @@ class EnergyMeter:
         bridged, lost = np.where(until, steps.bridged, 0.0), np.where(until, steps.lost, 0.0)
         if steps.back.any():
             self.restarts += int(np.count_nonzero(steps.back))
-        weights, corrections, pending = trapezoid_weights(bridged), self.corrections[None], self.pending
+        weights = trapezoid_weights(bridged)
+        corrections, pending = self.corrections[None], self.pending
         net, consumed = now.net + weights @ rows, now.consumed + weights @ np.maximum(rows, 0.0)
         if pending is not None:
             columns = list(pending.deducted_from)

@@ -92,7 +92,7 @@ def read_script(path: str | Path) -> Script:
     if len(data) > LARGEST or b"\0" in data:
         raise InputError(path, "is no script", "give the .script file, not the .urp file")
     script = parse_script(data.decode("utf-8", "replace"), Path(path).stem)
-    if len(script.text) < 2:
+    if not any(map(str.strip, script.text)):
         raise InputError(path, "is empty", "give the .script file of the program")
     return script
 
@@ -207,7 +207,8 @@ class ProgramTracker:
             depth = called.index(function)
             returns, (_, left, before) = depth < len(frames) - 1, frames[depth]
             begins = not (returns and before == line)
-            enters = not (script.within(left, node) and (returns or line != self._entry[node]))
+            again = line == self._entry.get(node, line) and not returns
+            enters = again or not script.within(left, node)
             del frames[depth:]
         else:
             while frames and function not in script.calls[frames[-1][0]]:

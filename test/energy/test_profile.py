@@ -1,0 +1,162 @@
+"""Energy by line and node: scripts of PolyScope, calls and threads, and sums that are exact."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from test.energy.known_arm import changed, known_model, motion
+from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.profile import compare_programs, profile_program
+from ur_energy_model.energy.program import ProgramTracker, parse_script, read_script
+from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.errors import InputError
+
+SCRIPT = parse_script(
+    """\
+def cell():
+  set_tcp(p[0,0,0.1,0,0,0])
+  # begin: URCap Installation Node
+  def grip(width=50):
+    set_digital_out(8, True)
+    while (get_digital_in(8) == False):
+      sync()
+    end
+  end
+  # end: URCap Installation Node
+  thread Thread_1():
+    while (True):
+      $ 20 "Thread" "noBreak"
+      sleep(0.1)
+    end
+  end
+  global thread_handler_1 = run Thread_1()
+  def Unload():
+    $ 10 "Unload" "noBreak"
+    $ 11 "MoveL"
+    $ 12 "Above" "breakAfter"
+    movel(p[0.1,0.2,0.3,0,3.14,0], a=1.2, v=0.25)
+    grip(20)
+  end
+  while (True):
+    $ 1 "Robot Program"
+    $ 2 "MoveJ"
+    $ 3 "Waypoint_1" "breakAfter"
+    movej([0,0,0,0,0,0], a=1.4, v=1.05)
+    $ 4 "Loop 3 times"
+    Loop_1 = 0
+    while (Loop_1 < 3):
+      $ 5 "Call Unload"
+      Unload()
+      $ 6 "Wait: 0.5 # s"
+      sleep(0.5)
+      Loop_1 = Loop_1 + 1
+    end
+    $ 7 "RG2(100)"
+    grip(100)
+  end
+end
+"""
+)
+
+
+def line(text: str) -> int:
+    """Number of the only line that contains this text."""
+    found = [k for k, each in enumerate(SCRIPT.text) if text in each]
+    assert len(found) == 1
+    return found[0]
+
+
+def label(number: int) -> str | None:
+    node = SCRIPT.node[number]
+    return None if node < 0 else SCRIPT.nodes[node].label
+
+
+def test_a_script_of_polyscope() -> None:
+    assert SCRIPT.name == "cell"
+    assert [node.number for node in SCRIPT.nodes] == [20, 10, 11, 12, 1, 2, 3, 4, 5, 6, 7]
+    for text, node in (
+        ("movej(", "Waypoint_1"),
+        ("Loop_1 = 0", "Loop 3 times"),
+        ("    Unload()", "Call Unload"),
+        ("sleep(0.5)", "Wait: 0.5 # s"),
+        ("movel(", "Above"),
+        ("grip(100)", "RG2(100)"),
+        ("set_tcp", None),
+        ("sync()", None),
+    ):
+        assert label(line(text)) == node
+    assert SCRIPT.threads == {"Thread_1"}
+    around = SCRIPT.nodes[SCRIPT.node[line("sleep(0.5)")]].parent
+    assert SCRIPT.nodes[around].label == "Loop 3 times"
+
+
+def test_calls_returns_and_executions() -> None:
+    """A call in a call; the thread's lines are nowhere and disturb nothing."""
+    tracker = ProgramTracker(SCRIPT)
+    move, call, inner, grip = line("movej("), line("    Unload()"), line("movel("), line("sync()")
+    once = [call, inner, grip, call, line("sleep(0.5)"), line("sleep(0.1)")]
+    paths = [tracker.move(number).path for number in [move, *once, *once, line("grip(100)"), grip]]
+    functions = [[name for name, _ in path] for path in paths]
+    assert functions[1:4] == [["cell"], ["cell", "Unload"], ["cell", "Unload", "grip"]]
+    assert functions[6] == []
+    assert functions[-1] == ["cell", "grip"]
+    count = {SCRIPT.nodes[-1 - key].label: n for key, n in tracker.executions.items() if key < 0}
+    assert count == {
+        "Waypoint_1": 1, "Call Unload": 2, "Above": 2, "Wait: 0.5 # s": 2, "RG2(100)": 1
+    }  # fmt: skip
+    assert tracker.executions[grip] == 3
+
+
+LINES = (0, line("movej("), line("movel("), line("sleep(0.5)"), line("sleep(0.1)"), 500, 2**32 - 1)
+
+
+@given(st.data())
+def test_any_sequence_of_lines_keeps_the_stack_bounded(data: st.DataObject) -> None:
+    tracker = ProgramTracker(SCRIPT)
+    numbers = data.draw(st.lists(st.integers(-3, len(SCRIPT.text) + 3), max_size=60))
+    for number in numbers:
+        place = tracker.move(number)
+        assert len(place.path) <= len({name for name, _ in place.path})
+
+
+def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -> None:
+    samples = motion(4.0)
+    order = np.random.default_rng(1).integers(len(LINES), size=81).repeat(25)[: len(samples)]
+    numbers = np.array(LINES)[order]
+    recorded = changed(samples, script_control_line=numbers.astype(float))
+    info = replace(samples.info, robot="ur5e")
+    bag, model = write_bag(tmp_path / "bag", replace(recorded, info=info)), known_model()
+    found = profile_program(model, bag, SCRIPT, same_arm=True)
+    whole = estimate_energy(model, bag, same_arm=True)
+    rest = found.unattributed()
+    for parts in (found.nodes(), found.lines()):
+        sums = sum(part.net for part in (*parts, rest))
+        assert found.energy_of(replace(rest, net=sums)) == pytest.approx(whole.supply, rel=1e-12)
+        time = sum(part.time for part in (*parts, rest))
+        assert time == pytest.approx(whole.duration, rel=1e-12)
+    assert sum(found.stacks().values()) == pytest.approx(whole.supply, rel=1e-12)
+    told = np.isin(numbers, [line("movej("), line("movel("), line("sleep(0.5)")])
+    assert rest.time == pytest.approx((~told).sum() / 500.0, abs=0.002)
+    content = found.as_json()
+    assert [node["label"] for node in content["nodes"]] == ["Above", "Waypoint_1", "Wait: 0.5 # s"]
+    assert all(
+        node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]
+    )
+    assert compare_programs(found, found)[0].as_json()["difference"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("content", "remedy"), [(None, "cannot be read"), (b"\x1f\x8b\0\0", "urp"), (b"", "is empty")]
+)
+def test_what_is_no_script(tmp_path: Path, content: bytes | None, remedy: str) -> None:
+    path = tmp_path / "program.script"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=remedy):
+        read_script(path)
