@@ -1,4 +1,4 @@
-"""The one table of RTDE fields: name, type, unit, availability.
+"""The one table of fields: RTDE name, type, unit, availability; and readings of a power meter.
 
 Source: the RTDE guide and the sources of public RTDE clients. `since` is the first e-Series
 software version (PolyScope X counts as newer than all of them), `since_cb3` the first CB3 version;
@@ -48,6 +48,10 @@ class Field:
 
 def _joint(name: str, unit: str, description: str, kind: ValueKind = "VECTOR6D") -> Field:
     return Field(name, kind, unit, description, per_joint=True)
+
+
+def _meter(name: str, unit: str, description: str) -> Field:
+    return Field(name, "DOUBLE", unit, description, since=None, since_cb3=None)
 
 
 def _since_5_23(field: Field) -> Field:
@@ -148,10 +152,16 @@ _TABLE: tuple[Field, ...] = (
     Field("tool_digital_output1_mode", "UINT8", "", "tool output 1 mode", since_cb3=None),
     *_registers("output"),
     *_registers("input"),
+    _meter("wall_power", "W", "last reading of the power meter at the mains, NaN without one"),
+    _meter("wall_energy", "J", "the meter's own counter, NaN without one"),
+    _meter("wall_reading", "", "number of the meter's readings so far"),
 )  # fmt: skip
 
 FIELDS: dict[str, Field] = {field.name: field for field in _TABLE}
 """All known output fields by RTDE name, in a fixed order."""
+
+METER_FIELDS: tuple[str, ...] = ("wall_power", "wall_energy", "wall_reading")
+"""Fields that no controller sends; `telemetry.meters` adds them. NaN where the meter is silent."""
 
 INPUTS: dict[str, ValueKind] = {
     "speed_slider_mask": "UINT32", "speed_slider_fraction": "DOUBLE",

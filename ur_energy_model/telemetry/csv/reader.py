@@ -35,7 +35,7 @@ from ur_energy_model.telemetry.csv.rows import (
     lines_of,
     row_order,
 )
-from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
+from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS, METER_FIELDS
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
     IMPOSSIBLE_SHARE,
@@ -379,6 +379,7 @@ class _CsvFile:
         chosen, time = self._chosen(fields), self.header.places[TIME][0]
         factors = {time: self._factor, **self.header.factors}
         scale = np.array([factors.get(column, 1.0) for column in chosen])
+        silent = [name for name in fields if name in METER_FIELDS]  # NaN while the meter is
         done = 0
         for rows, values in self._blocks(fields):
             values *= scale
@@ -386,6 +387,7 @@ class _CsvFile:
             keep = self._keep[done : done + len(rows)]
             done += len(rows)
             wrong = ~np.isfinite(values)
+            wrong[:, [chosen.index(k) for k in self._chosen(silent)]] = False
             good = ~wrong.any(axis=1)
             if not good.all():
                 row = int(np.argmin(good))
@@ -402,7 +404,8 @@ class _CsvFile:
                 width = len(self.header.places[name])
                 columns[name] = values[good, at] if width == 1 else values[good, at : at + width]
                 at += width
-            bad, first = impossible_rows(columns, self._limits)
+            checked = {name: part for name, part in columns.items() if name not in silent}
+            bad, first = impossible_rows(checked, self._limits)
             if first is not None:
                 column = self.header.places[first.field][first.index]
                 problem = f"has {first.value:.6g}, outside this arm's range"
