@@ -136,7 +136,7 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
     whole = estimate_energy(model, bag, same_arm=True)
     rest = found.unattributed()
     for parts in (found.nodes(), found.lines()):
-        sums = sum(part.net for part in (*parts, rest))
+        sums = np.sum([part.net for part in (*parts, rest)], axis=0)
         assert found.energy_of(replace(rest, net=sums)) == pytest.approx(whole.supply, rel=1e-12)
         time = sum(part.time for part in (*parts, rest))
         assert time == pytest.approx(whole.duration, rel=1e-12)

@@ -106,6 +106,7 @@ store STORE  folder of the history store, or s3://BUCKET/PREFIX
 --cycle-trigger auto|none|program|digital_output|int_register  what starts a cycle; auto: program
     start, digital output or repeated motion, whichever shows cycles
 --cycle-output N =0 0:63  digital output of --cycle-trigger digital_output
+--script PROGRAM.script*  names the nodes of a program, which else are lines (may be repeated)
 
 == record (recordings.record): record a robot's telemetry into a bag
 Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory without losing a sample.
@@ -195,8 +196,10 @@ bag BAG  recording of the running program (a rosbag2 directory)
 -o --output FOLDER  write profile.json, profile.html and profile.folded (stacks for flame graph
     viewers) to this folder
 --html FILE  write the page, which opens offline, to this file
---compare OTHER  recording of another version of the program
+--compare BAG  recording of another version of the program
 --compare-script PROGRAM.script  its script (default: that of --script)
+--shifts TIMES  when the shifts of a day begin, such as 06:00,14:00,22:00
+--time-zone ZONE =UTC  of the shifts, such as Europe/Berlin
 @same-arm
 @json
 
@@ -267,6 +270,7 @@ $ ur_energy live --bag monday --json
 --robot NAME  name of the robot, such as ur5e (default: from controller, model or bag)
 @same-arm
 --state-file FILE  file that keeps the counters over restarts (default: they begin at zero)
+--script PROGRAM.script  script of the running program, whose nodes are named
 --duration S 0.1:1e9  stop after S seconds (default: when the user quits)
 --json  print one JSON object a second, each on a line
 where else the energies go (each may be repeated):
@@ -564,15 +568,16 @@ folder FOLDER  folder of bags, or one bag
 --json  print one JSON object per line when bags were added
 
 == history summary (history.summary): sum up the energy by arm, calendar, program or joint
-Sum up the energy in a history store by arm, hour, shift, day, week, month, program or joint, with
-the shares of standby, idle and motion, and its cost and CO2.
+Sum up the energy in a history store by arm, hour, shift, day, week, month, program, node of the
+program or joint, with the shares of standby, idle and motion, and its cost and CO2.
 $ ur_energy history summary plant
 $ ur_energy history summary plant --by month --tariff 0.25 --co2 0.38
 $ ur_energy history summary plant --by shift --shifts 06:00,14:00,22:00 \
     --time-zone Europe/Berlin
 $ ur_energy history summary plant --by arm --by joint --from 2026-05-01 --to 2026-05-31
 @store
---by arm|hour|shift|day|week|month|program|joint*  what the rows are (default: arm; may be repeated)
+--by arm|hour|shift|day|week|month|program|node|joint*  what the rows are (default: arm; may be
+    repeated)
 @period
 --shifts TIMES  when the shifts of a day begin, such as 06:00,14:00,22:00
 cost:
@@ -637,6 +642,7 @@ tables:
                  DESCRIBE seconds
   cycles         one row per program cycle
   health         one row per minute of work: friction, torque constants, standby
+  program_nodes  one row per minute and node of the program: count, seconds, joules
   joint_seconds  the energies of seconds, one row per joint
   models         one row per model: hash, serial number, date, path
 Energies are in J, times in s, powers in W. The store is only read; a query

@@ -56,6 +56,7 @@ def store_given(options: argparse.Namespace) -> HistoryStore:
 
 def _work_of(options: argparse.Namespace) -> BagWork:
     """The work on each bag that the options describe."""
+    from ur_energy_model.energy.program import read_script
     from ur_energy_model.plant.add import BagWork
 
     named = options.model is not None or options.robot is not None
@@ -65,6 +66,7 @@ def _work_of(options: argparse.Namespace) -> BagWork:
         model_key(options.model),
         arm=None if options.arm is None else arm_name(RecordingInfo(serial=options.arm)),
         path=options.model,
+        scripts=tuple(map(read_script, options.script)),
         **picked(options, "cycle_trigger cycle_output same_arm"),
     )
 
@@ -212,7 +214,10 @@ def summary(options: argparse.Namespace) -> None:
 
     columns: dict[str, Any] = {key: key for key in keys}
     columns |= {"kWh": over("energy", JOULES_PER_KWH)}
-    columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
+    if "node" in keys:
+        columns["times"] = lambda row: row.get("executions")
+    else:
+        columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
     columns |= {"hours": over("duration", 3600.0)}
     if tariff.price is None and tariff.co2 is None:
         columns["W"] = lambda row: (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note, on_stop_signal
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
+from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace) -> None:
         _model(options),
         LiveOptions(state_file=options.state_file, same_arm=options.same_arm),
         clock=HOST_CLOCK if options.bag is None else None,
+        script=None if options.script is None else read_script(options.script),
     )
     stop = threading.Event()
     outlets = SinkGroup(open_sinks(stated, arm.actions), stated.sink_rate)

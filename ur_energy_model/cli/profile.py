@@ -40,11 +40,23 @@ def run(options: argparse.Namespace) -> None:
     bags = [options.bag] if options.compare is None else [options.bag, options.compare]
     chosen = chosen_model(options.model, options.robot, bags)
 
+    from ur_energy_model.plant.database import shift_starts, time_zone
+
+    shifts = () if options.shifts is None else shift_starts(options.shifts)
+    zone = time_zone(options.time_zone)
+
     def profile(bag: Path, script: Path | None) -> ProgramProfile:
         read = None if script is None else read_script(script)
         with progress(f"profile of {bag.name}") as report:
-            model, same_arm = chosen.model, options.same_arm
-            return profile_program(model, bag, read, same_arm=same_arm, progress=report)
+            return profile_program(
+                chosen.model,
+                bag,
+                read,
+                shifts=shifts,
+                zone=zone,
+                same_arm=options.same_arm,
+                progress=report,
+            )
 
     found = profile(options.bag, options.script)
     changes: list[PartChange] = []
@@ -68,6 +80,12 @@ def run(options: argparse.Namespace) -> None:
     _show(content)
     if found.script is not None:
         _listing(found.script, content)
+    for shift in content["shifts"]:
+        print_objects(
+            f"shift from {shift['begin']}: {shift['energy']:.1f} J",
+            sorted(shift["parts"], key=lambda row: -row["energy"]),
+            {"node": "name", "times": "executions", "time [s]": "seconds", "energy [J]": "energy"},
+        )
     if changes:
         print_objects(
             f"{options.compare} beside it, energy per cycle [J]",

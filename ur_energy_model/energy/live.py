@@ -23,6 +23,7 @@ from ur_energy_model.energy.cycles import (
 )
 from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
@@ -38,6 +39,7 @@ LIVE_FIELDS: tuple[str, ...] = (
     "runtime_state",
     "actual_digital_output_bits",
     "output_int_register_0",
+    LINE,
 )
 """RTDE fields that the estimator reads, where the controller has them."""
 

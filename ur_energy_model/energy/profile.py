@@ -8,11 +8,14 @@ it and half of the step behind it: its weight in the trapezoidal integral. So al
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
 from difflib import ndiff
 from itertools import pairwise
+from operator import sub
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +26,44 @@ from ur_energy_model.energy.powers import FIELDS, Channels, PowerOptions, PowerT
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
-from ur_energy_model.errors import MissingFieldError
+from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import read_info
-from ur_energy_model.telemetry.samples import Telemetry, equal_runs, slices_between
+from ur_energy_model.telemetry.samples import Telemetry, equal_runs, run_starts, slices_between
 from ur_energy_model.typing import Array, Indices, Mask, Progress
+
+
+class Part(NamedTuple):
+    """A node, by its index, with line 0; or, with node -1, a line outside of nodes, 0 for none."""
+
+    node: int
+    line: int
+
+    @property
+    def key(self) -> int:
+        """In `ProgramTracker.executions`."""
+        return self.line if self.node < 0 else -1 - self.node
+
+    def name(self, script: Script | None) -> str:
+        """Label of the node, with its number where another has the same; or the line."""
+        if script is None or self.node < 0:
+            return f"line {self.line}" if self.line else "none"
+        node = script.nodes[self.node]
+        same = sum(each.label == node.label for each in script.nodes) > 1
+        return f"{node.label} ({node.number})" if same else node.label
+
+
+class Spent(NamedTuple):
+    """How often a part of a program was begun, its time [s] and energy at the supply [J]."""
+
+    executions: int
+    seconds: float
+    energy: float
+
+    def since(self, before: Spent | None) -> Spent:
+        """What was added to an earlier state."""
+        return Spent(*map(sub, self, before or (0, 0.0, 0.0)))
 
 
 class ProgramEnergy:
@@ -44,6 +79,7 @@ class ProgramEnergy:
         net: integrals of the channels by place [places, channels], J.
         seconds, peak: time [s] and largest total power [W] by place.
         cycles: total energy of each complete cycle by place [J].
+        shifts: what was spent before each shift, by its begin.
     """
 
     def __init__(self, channels: Channels, script: Script | None = None) -> None:
@@ -51,8 +87,9 @@ class ProgramEnergy:
         self.places: dict[Place, int] = {}
         self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
         self.cycles: list[Array] = []
+        self.shifts: dict[datetime, dict[Part, Spent]] = {}
         self._marks: deque[Array] = deque(maxlen=MOST_MARKS)
-        self._line, self._now = -1, 0
+        self._line, self._now, self._total = -1, 0, channels.arm["total"]
         self._power, self._of = np.zeros((1, len(channels))), np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
 
@@ -61,25 +98,64 @@ class ProgramEnergy:
         """The place at the last sample."""
         return next((place for place, k in self.places.items() if k == self._now), NOWHERE)
 
-    def update(self, table: PowerTable, marks: Marks | None = None) -> None:
-        """Add the powers of samples that follow those before, and the cycles that end in them."""
-        of, marks = self._places_of(table.samples), {} if marks is None else marks
-        for rows in slices_between(marks, len(of)):
-            if (mark := marks.get(rows.start)) is not None:
+    def update(
+        self,
+        table: PowerTable,
+        marks: Marks | None = None,
+        shifts: Mapping[int, datetime] | None = None,
+    ) -> None:
+        """Add the powers of samples that follow those before.
+
+        Cycles end at rows with marks; shifts, given by their begins, start at rows.
+        """
+        marks, shifts = marks or {}, shifts or {}
+        for row in self.added(table, sorted({*marks, *shifts})):
+            if (mark := marks.get(row)) is not None:
                 self._mark(mark)
-            power, places = table.power[rows], np.append(self._of, of[rows])
+            if (begin := shifts.get(row)) is not None and begin not in self.shifts:
+                self.shifts[begin] = self.spent()
+
+    def added(self, table: PowerTable, edges: Iterable[int]) -> Iterator[int]:
+        """Add the powers as `update` does; yields each row where a part begins, before its part."""
+        lines = lines_of(table.samples)
+        for rows in slices_between(edges, len(lines)):
+            yield rows.start
+            power, of = table.power[rows], self._places_of(lines[rows])
+            places = np.append(self._of, of)
             known, inverse = np.unique(places, return_inverse=True)
             weights = np.zeros((len(known), len(places)))
             steps = table.steps.bridged[rows]
             weights[inverse, np.arange(len(places))] = trapezoid_weights(steps)
             self.net[known] += weights @ np.concatenate((self._power, power))
             self.seconds[known] += weights.sum(axis=1)
-            np.maximum.at(self.peak, of[rows], power[:, self.channels.arm["total"]])
-            self._power, self._of = power[-1:], of[rows][-1:]
+            np.maximum.at(self.peak, of, power[:, self._total])
+            self._power, self._of = power[-1:], of[-1:]
 
-    def _places_of(self, samples: Telemetry) -> Indices:
+    def use_channels(self, channels: Channels) -> None:
+        """Continue with powers of other channels."""
+        names, self.channels = self.channels.names, channels
+        self._total = channels.arm["total"]
+        shape = -1, len(channels)
+        self.net, self._power = (
+            np.array([channels.convert_values(row, names) for row in rows]).reshape(shape)
+            for rows in (self.net, self._power)
+        )
+
+    def spent(self) -> dict[Part, Spent]:
+        """What each node, and each line outside of nodes, has taken so far."""
+        found: dict[Part, Spent] = {}
+        for place, k in self.places.items():
+            part = Part(place.node, 0 if place.node >= 0 else place.line)
+            times = self.tracker.executions.get(part.key, 0)
+            own = Spent(times, float(self.seconds[k]), float(self.net[k, self._total]))
+            if (others := found.get(part)) is not None:
+                own = Spent(times, others.seconds + own.seconds, others.energy + own.energy)
+            found[part] = own
+        return found
+
+    def _places_of(self, lines: Indices) -> Indices:
         """The place of each sample [samples]."""
-        lines, out = lines_of(samples), np.empty(len(samples), dtype=np.intp)
+        out = np.empty(len(lines), dtype=np.intp)
         for run in equal_runs(lines):
             if lines[run.start] != self._line:
                 self._line = int(lines[run.start])
@@ -94,7 +170,7 @@ class ProgramEnergy:
 
     def _mark(self, mark: Mark) -> None:
         """Take a mark of cycles; energies until then of those that are complete with it."""
-        self._marks.append(self.net[:, self.channels.arm["total"]].copy())
+        self._marks.append(self.net[:, self._total].copy())
         known = len(self._marks) - 1
         for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
             first, last = self._marks[-1 - begin], self._marks[-1 - end]
@@ -213,7 +289,23 @@ class ProgramProfile:
             "lines": [self.part_json(part) for part in self.lines()],
             "unattributed": {"time": rest.time, "energy": self._total(rest.net)},
             "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
+            "shifts": self._shifts_json(),
         }
+
+    def _shifts_json(self) -> list[dict[str, Any]]:
+        """What each shift spent on every part of the program."""
+        states, shifts = self.counted.shifts, []
+        for (begin, before), after in zip(
+            states.items(), [*list(states.values())[1:], self.counted.spent()], strict=bool(states)
+        ):
+            parts = [
+                {"name": part.name(self.script), **now.since(before.get(part))._asdict()}
+                for part, now in after.items()
+            ]
+            parts = [part for part in parts if part["seconds"]]
+            energy = sum(part["energy"] for part in parts)
+            shifts.append({"begin": begin.isoformat(), "energy": energy, "parts": parts})
+        return shifts
 
     def part_json(self, part: ProgramPart) -> dict[str, Any]:
         """A line or node in JSON."""
@@ -262,10 +354,15 @@ def profile_program(
     script: Script | None = None,
     *,
     options: PowerOptions | None = None,
+    shifts: Sequence[int] = (),
+    zone: tzinfo = timezone.utc,
     same_arm: bool = False,
     progress: Progress | None = None,
 ) -> ProgramProfile:
     """Energies of a recording by line and by node of its program; arguments of `estimate_energy`.
+
+    Shifts begin at minutes since midnight of a time zone, ascending; without any, none are told
+    apart.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -281,11 +378,34 @@ def profile_program(
         if LINE not in table.samples:
             remedy = "record again with the default fields"
             raise MissingFieldError(bag, "is missing, which shows the line", remedy, field=LINE)
-        counted.update(table, detector.find(table.samples))
-        program = table.samples.info.program or program
-    if program is None and script is not None:
-        program = script.name
+        begins = shift_begins(table.samples, shifts, zone)
+        counted.update(table, detector.find(table.samples), begins)
+        if counted.here.line:
+            program = table.samples.info.program or program
+    program = program if script is None else script.name
     return ProgramProfile(program, script, counted)
+
+
+def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dict[int, datetime]:
+    """Begin of the shift of the first sample, and of others, by the first row in each.
+
+    Raises:
+        InputError: the recording has no time of day.
+    """
+    if not shifts:
+        return {}
+    if samples.stamp is None:
+        remedy = "leave out --shifts, or record with this package"
+        raise InputError("--shifts", "the recording has no time of day", remedy)
+    found: dict[int, datetime] = {}
+    minutes = samples.stamp // 60_000_000_000
+    for row in run_starts(minutes).tolist():
+        local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
+        midnight, minute = local.replace(hour=0, minute=0), 60 * local.hour + local.minute
+        # Before the first shift of a day the last one of the day before is on.
+        before = max((each for each in shifts if each <= minute), default=shifts[-1] - 24 * 60)
+        found[row] = midnight + timedelta(minutes=before)
+    return found
 
 
 # Two versions of a program.
@@ -338,22 +458,23 @@ def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[Part
         sides.append(named)
     found = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
-        nets, energies, variance, texts = [], list[float | None](), 0.0, list[list[str]]()
+        nets, variance = [], 0.0
+        energies, texts = list[float | None](), list[list[str]]()
         for each, named in zip((before, after), sides, strict=True):
-            part, count = named.get(key), max(len(each.counted.cycles), 1)
-            net = np.zeros(len(channels)) if part is None else part.net / count
+            own, count = named.get(key), max(len(each.counted.cycles), 1)
+            net = np.zeros(len(channels)) if own is None else own.net / count
             nets.append(net)
-            variance += channels.deviation_of_standby(net) ** 2
-            if part is not None and len(part.cycles) > 1:
-                variance += float(part.cycles.var(ddof=1)) / len(part.cycles)
-            energies.append(None if part is None else float(net[channels.arm["total"]]))
+            variance += float(channels.deviation_of_standby(net)) ** 2
+            if own is not None and len(own.cycles) > 1:
+                variance += float(own.cycles.var(ddof=1)) / len(own.cycles)
+            energies.append(None if own is None else float(net[channels.arm["total"]]))
             texts.append([])
-            if part is not None and each.script is not None:
-                first, last = part.lines
+            if own is not None and each.script is not None:
+                first, last = own.lines
                 texts[-1] = [line.strip() for line in each.script.text[first : last + 1]]
         difference = nets[1] - nets[0]
         difference[-1] = 0.0  # the standby of two sessions
         variance += channels.deviations(difference)[1] ** 2
-        changed = [line for line in ndiff(*texts) if line[:1] in "+-"]
-        found.append(PartChange(key[0], *energies, variance**0.5, tuple(changed)))
+        changed = tuple(line for line in ndiff(texts[0], texts[1]) if line[:1] in "+-")
+        found.append(PartChange(key[0], energies[0], energies[1], variance**0.5, changed))
     return found

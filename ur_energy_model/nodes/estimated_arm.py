@@ -13,6 +13,7 @@ from ur_energy_model.energy.cycles import Cycle, Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions, PowerTable
+from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import (
     InputError,
     ModelFileError,
@@ -135,7 +136,11 @@ class EstimatedArm:
 
             self._model_key = model_key
             self.history = LiveHistory(
-                parameters.history_store, self.robot.name, model_key(self.path), path=self.path
+                parameters.history_store,
+                self.robot.name,
+                model_key(self.path),
+                path=self.path,
+                script=None if parameters.script is None else read_script(parameters.script),
             )
         try:  # last, since it locks the state file
             self.estimator = LiveEstimator(

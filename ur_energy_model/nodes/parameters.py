@@ -219,6 +219,10 @@ class EstimatorParameters(LiveParameters):
         "", "folder or s3:// address of the history, for energies per second and per cycle, and "
         "health per minute; empty for none", launch=True,
     )
+    script: Path | None = option(
+        None, "script of the robot program, whose nodes the history then names; empty for none",
+        launch=True,
+    )
     sinks: SinkOptions = field(default=SinkOptions())
 
 

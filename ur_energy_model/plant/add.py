@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
+from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import RecordingError, UrEnergyError, printable
@@ -31,7 +32,7 @@ from ur_energy_model.plant.energy_parts import (
     has_host_time,
     host_times,
 )
-from ur_energy_model.plant.rows import CycleRows, HealthRows, second_rows
+from ur_energy_model.plant.rows import CycleRows, HealthRows, ProgramRows, second_rows
 from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.plant.store import HistoryStore, OverlapError
 from ur_energy_model.plant.store_files import SourceRecord
@@ -115,7 +116,7 @@ class BagWork:
 
     Without a model (with its `model_key` and path) it takes the generic one of the type that each
     bag names; without the name of the arm, the serial number (or type) in the bag. What starts a
-    cycle: see CycleDetector; `same_arm`: see `model_of_arm`.
+    cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts`: see ProgramRows.
     """
 
     address: str
@@ -126,6 +127,7 @@ class BagWork:
     cycle_output: int = 0
     same_arm: bool = False
     path: Path | None = None
+    scripts: tuple[Script, ...] = ()
 
     @cached_property
     def _store(self) -> HistoryStore:
@@ -152,7 +154,7 @@ class BagWork:
             model = generic_model(info.robot)
         model, warning = model_of_arm(model, info, same_arm=self.same_arm)
         calculator = EnergyCalculator(model, load_robot(model.robot))
-        tables = measured_powers(calculator, bag, fields=tuple(TRIGGER_FIELD.values()))
+        tables = measured_powers(calculator, bag, fields=(*TRIGGER_FIELD.values(), LINE))
         first = next(tables, None)
         if first is None:
             problem = "contains no sample whose values are all finite"
@@ -166,12 +168,14 @@ class BagWork:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
         parts, cycles = EnergyParts(channels, others, settled=True), CycleRows(channels)
         health, seconds, times = HealthRows(calculator), [], []
+        nodes = ProgramRows(channels, self.scripts, others)
         accounted = left_out = 0.0
         detector = CycleDetector(self.cycle_trigger, self.cycle_output)
         for powers in chain([first], tables, [None]):
             if powers is not None:
                 parts.update(powers, detector.find(powers.samples))
                 health.update(powers)
+                nodes.update(powers)
                 done = parts.take() if parts.waiting > TAKEN_AT_ONCE else None
             else:
                 done = parts.so_far()
@@ -188,6 +192,7 @@ class BagWork:
             "seconds": pa.concat_tables(seconds),
             "cycles": cycles.take(keys),
             "health": health.rows(keys, last=True),
+            "program_nodes": nodes.rows(keys),
         }
         record = SourceRecord(
             **vars(keys),

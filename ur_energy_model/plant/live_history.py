@@ -20,6 +20,7 @@ import pyarrow as pa
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.powers import Channels, PowerTable
+from ur_energy_model.energy.program import Script
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.plant.energy_parts import (
     NOTHING,
@@ -29,7 +30,13 @@ from ur_energy_model.plant.energy_parts import (
     TimeRanges,
     has_host_time,
 )
-from ur_energy_model.plant.rows import CycleRows, HealthRows, joint_rows, second_rows
+from ur_energy_model.plant.rows import (
+    CycleRows,
+    HealthRows,
+    ProgramRows,
+    joint_rows,
+    second_rows,
+)
 from ur_energy_model.plant.schema import LIVE, SourceKeys
 from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
@@ -43,22 +50,30 @@ MOST_ROWS, MOST_PARTS = 24 * 3600, 6 * 3600
 class LiveRows:
     """Rows of one arm, with one model (of the file `path`, None if generic), and their files.
 
+    Nodes of the program are named by its script.
+
     `parts` are those of the seconds that were not collected yet, `lost` is the number of seconds
     that had to be given up.
     """
 
     def __init__(
-        self, arm: str, keys: SourceKeys, channels: Channels, path: Path | None = None
+        self,
+        arm: str,
+        keys: SourceKeys,
+        channels: Channels,
+        path: Path | None = None,
+        script: Script | None = None,
     ) -> None:
         self.arm, self.keys, self.channels = arm, keys, channels
         self.parts, self.lost = EnergyParts(channels), 0
         self._path, self._cycles = path, CycleRows(channels)
         self._calculator: EnergyCalculator | None = None
         self._health: HealthRows | None = None
+        self._nodes = ProgramRows(channels, () if script is None else (script,))
         self._fixed: list[PartTable] = []  # parts whose energies do not change any more
         self._waiting: PartTable | None = None  # the parts after these
         self._newest = 0  # hour of the newest part
-        names = ("cycles", "health", "seconds", "joint_seconds")
+        names = ("cycles", "health", "program_nodes", "seconds", "joint_seconds")
         self._rows: dict[str, list[Rows]] = {table: [] for table in names}
         """Final rows that are not in the store."""
         self._open: dict[str, list[str]] = {table: [] for table in names}
@@ -69,10 +84,11 @@ class LiveRows:
     def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
         if self._health is None or calculator is not self._calculator:
-            self._collect_health(last=True)
+            self._collect_minutes(last=True)
             self._calculator, self._health = calculator, HealthRows(calculator)
         self.parts.update(table, cycles)
         self._health.update(table)
+        self._nodes.update(table)
 
     def collect(self, *, last: bool = False) -> None:
         """Take the rows so far, during which there are no updates; `last` if no more will follow.
@@ -80,7 +96,7 @@ class LiveRows:
         An hour does not wait until its energies are final: at its end all its parts are taken as
         they are, and what the meter adds or deducts later is attributed to later ones.
         """
-        self._collect_health(last=last)
+        self._collect_minutes(last=last)
         if last:
             self._calculator = self._health = None
         self._waiting = None
@@ -98,14 +114,15 @@ class LiveRows:
             self._waiting = rest
         while sum(map(len, self._fixed)) > MOST_PARTS:
             self.lost += len(self._fixed.pop(0))
-        for table in ("cycles", "health", "seconds"):
+        for table in ("cycles", "health", "program_nodes", "seconds"):
             while sum(len(rows) for rows, _ in self._rows[table]) > MOST_ROWS:
                 rows, _ = self._rows[table].pop(0)
                 self.lost += len(rows) if table == "seconds" else 0
 
-    def _collect_health(self, *, last: bool) -> None:
+    def _collect_minutes(self, *, last: bool) -> None:
         if self._health is not None:
             self._rows["health"].append((self._health.rows(self.keys, last=last), NOTHING))
+            self._rows["program_nodes"].append((self._nodes.rows(self.keys), NOTHING))
 
     def write(self, store: HistoryStore, *, last: bool = False) -> None:
         """Write what was collected; `last` if no more will follow.
@@ -124,6 +141,7 @@ class LiveRows:
         waiting = [] if self._waiting is None else [self._seconds(store, self._waiting)[1]]
         self._write(store, "cycles")
         self._write(store, "health")
+        self._write(store, "program_nodes")
         try:
             written = self._write(store, "seconds", waiting)
         except OverlapError:  # another process has just added a recording of this time
@@ -194,7 +212,7 @@ class LiveHistory:
     """Writes the history of one arm in a thread of its own, every `period` [s].
 
     `robot` is the type of the arm where the telemetry does not give it; `model` the `model_key` of
-    the file at `path`.
+    the file at `path`, `script` that of the running program.
 
     Raises:
         StoreError: no such address.
@@ -207,11 +225,12 @@ class LiveHistory:
         model: str,
         *,
         path: Path | None = None,
+        script: Script | None = None,
         period: float = PERIOD,
     ) -> None:
         self._store = HistoryStore(address)
         self._robot, self._model, self._period = robot, model, period
-        self._path = path
+        self._path, self._script = path, script
         self._source = f"{LIVE}{uuid.uuid4().hex[:12]}"
         self._changed = threading.Condition()
         self._closing = False
@@ -251,7 +270,7 @@ class LiveHistory:
                 return
             rows, same = self._rows[-1], (arm, keys, channels.names)
             if rows is None or (rows.arm, rows.keys, rows.channels.names) != same:
-                self._rows.append(rows := LiveRows(arm, keys, channels, self._path))
+                self._rows.append(rows := LiveRows(arm, keys, channels, self._path, self._script))
             rows.update(table, cycles, calculator)
             if rows.parts.waiting > MOST_WAITING:
                 dropped = rows.parts.take(anyway=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,20 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Cycle, CycleCounter
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
+from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.session import StandbyTracker
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.plant.energy_parts import SECOND, PartTable, host_times
+from ur_energy_model.plant.energy_parts import (
+    NOTHING,
+    SECOND,
+    PartTable,
+    TimeRanges,
+    host_times,
+)
 from ur_energy_model.plant.schema import SourceKeys, arrow_schema, arrow_table
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs, run_starts, slices_between
 from ur_energy_model.typing import Array
@@ -152,6 +161,75 @@ class CycleRows:
         }
         return arrow_table("cycles", columns)
 
+
+class ProgramRows:
+    """Rows of `program_nodes` from the powers of consecutive samples.
+
+    Time that other sources cover is left out. A single script is that of all programs (names of
+    programs come late, or not at all), of several each is of the program of its name.
+    """
+
+    def __init__(
+        self, channels: Channels, scripts: Sequence[Script] = (), covered: TimeRanges = NOTHING
+    ) -> None:
+        self._channels, self._scripts, self._covered = channels, scripts, covered
+        self._counted = ProgramEnergy(channels)
+        self._before: dict[Part, Spent] = {}
+        self._program: str | None = None
+        self._of: tuple[int, bool] | None = None  # minute, and whether another source covers it
+        self._rows: list[tuple[int, str | None, str, Spent]] = []
+
+    def update(self, table: PowerTable) -> None:
+        """Take powers that follow those of the last call."""
+        if LINE not in table.samples:
+            return
+        if self._of is None or table.samples.info.program != self._program:
+            self._close()
+            self._program = table.samples.info.program
+            self._counted = ProgramEnergy(self._channels, self._script())
+            self._before = {}
+        times = host_times(table.samples)
+        parts = np.column_stack([times // PROGRAM_STEP, self._covered.holds(times)])
+        for row in self._counted.added(table, run_starts(parts)[1:].tolist()):
+            self._close()
+            self._of = int(parts[row, 0]), bool(parts[row, 1])
+
+    def rows(self, keys: SourceKeys) -> pa.Table:
+        """Rows of the minutes so far, each part of them once."""
+        self._close()
+        rows, self._rows = self._rows, []
+        columns = {
+            "minute": np.array([row[0] for row in rows], dtype=np.int64) * PROGRAM_STEP,
+            **vars(keys),
+            "program": [row[1] for row in rows],
+            "node": [row[2] for row in rows],
+            "count": np.array([row[3].executions for row in rows], dtype=np.int64),
+            "seconds": np.array([row[3].seconds for row in rows], dtype=float),
+            "joules": np.array([row[3].energy for row in rows], dtype=float),
+        }
+        return arrow_table("program_nodes", columns)
+
+    def _script(self) -> Script | None:
+        """That of the program."""
+        if len(self._scripts) == 1:
+            return self._scripts[0]
+        name = PurePosixPath(self._program or "").stem
+        return next((script for script in self._scripts if script.name == name), None)
+
+    def _close(self) -> None:
+        """Take what was added since the last call."""
+        if self._of is None:
+            return
+        minute, covered = self._of
+        spent, script = self._counted.spent(), self._counted.tracker.script
+        for part, now in spent.items():
+            passed = now.since(self._before.get(part))
+            if passed.seconds > 0.0 and not covered:
+                self._rows.append((minute, self._program, part.name(script), passed))
+        self._before = spent
+
+
+PROGRAM_STEP = 60 * SECOND  # ns
 
 # Motion thinned to means over short blocks of time, cheap enough for every sample of a year.
 

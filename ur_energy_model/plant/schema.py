@@ -134,6 +134,18 @@ HEALTH: tuple[Column, ...] = (
 """Per minute with enough motion or standstill, and arm; NaN stands for joints that hardly moved and
 for temperatures that are unknown."""
 
+PROGRAM_NODES: tuple[Column, ...] = (
+    Column("minute", "time", "UTC", "begin of the minute"),
+    *_SOURCE,
+    Column("program", "text", "", "name of the program where it is known", nullable=True),
+    Column("node", "text", "", "label of the program node; without a script, and outside of nodes, "
+           "line and its number; none where it cannot be told"),
+    Column("count", "integer", "", "how often it was begun"),
+    Column("seconds", "number", "s", "time in it"),
+    Column("joules", "number", "J", "energy at the supply in it, as total_energy of seconds"),
+)  # fmt: skip
+"""Per minute, arm and node of a running program."""
+
 JOINT_SECONDS: tuple[Column, ...] = (
     SECONDS[0],
     Column("joint", "text", "", "name of the joint"),
@@ -178,6 +190,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "seconds": SECONDS,
     "cycles": CYCLES,
     "health": HEALTH,
+    "program_nodes": PROGRAM_NODES,
     "joint_seconds": JOINT_SECONDS,
     "models": MODELS,
     "sources": SOURCES,

@@ -67,6 +67,9 @@ _CYCLES = f"""
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
     sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
     avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
+_NODES = f"""
+    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:7])},
+    sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted, sum(count) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
@@ -115,9 +118,9 @@ class Summary:
     """Energy by some keys.
 
     `rows` are SUMS by key, in the order of the keys; by program also cycles, mean_duration and
-    energy_per_cycle, of complete cycles, by joint mechanical_energy, friction_energy and
-    copper_energy, and rows of PARTS. `total` has the SUMS of the whole period and the number of
-    arms, `outside_cycles`, by program, what no complete cycle contains.
+    energy_per_cycle, of complete cycles, by node executions, by joint mechanical_energy,
+    friction_energy and copper_energy, and rows of PARTS. `total` has the SUMS of the whole period
+    and the number of arms, `outside_cycles`, by program, what no complete cycle contains.
     """
 
     rows: tuple[Row, ...]
@@ -130,19 +133,22 @@ def summarise(
 ) -> Summary:
     """Sum up the energy of the database's period.
 
-    Keys are arm, program, joint, and begins of hour, shift, day, week (Monday) and month; () for
-    the total alone. Shifts are begins in minutes since midnight, ascending. InputError: keys that
-    do not go together, or a store that cannot be read.
+    Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and month; ()
+    for the total alone. Shifts are begins in minutes since midnight, ascending. InputError: keys
+    that do not go together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
-    if {"program", "joint"} <= set(keys):
-        raise InputError("--by", "program and joint do not go together", "choose one of them")
+    if "joint" in keys and (other := {"program", "node"} & set(keys)):
+        raise InputError("--by", f"{other.pop()} and joint do not go together", "choose one")
     if "shift" in keys and not shifts:
         remedy = "add --shifts 06:00,14:00,22:00"
         raise InputError("--by shift", "needs the begins of shifts", remedy)
     time, sums, table = "second", _SECONDS, "seconds"
     order = [f"{key} NULLS LAST" for key in keys if key != "joint"]
-    if "program" in keys:
+    if "node" in keys:
+        order = [each for each in order if not each.startswith("node")] + ["energy DESC", "node"]
+        time, sums, table = "minute", _NODES, "program_nodes"
+    elif "program" in keys:
         time, sums, table = "start", _CYCLES, "cycles"
         if (end := database.period.end) is not None:  # the last cycle's energy is not all of this
             until = f"epoch(start) + duration <= {end.timestamp()!r}"
@@ -163,12 +169,12 @@ def summarise(
             for name in _OF_JOINT[1:]:
                 del row[name]
     whole = rows
-    if not keys or {"program", "joint"} & set(keys):
+    if not keys or {"program", "node", "joint"} & set(keys):
         whole = database.rows(f"SELECT {_SECONDS} FROM seconds HAVING count(*) > 0")
     (arms,) = database.rows("SELECT count(DISTINCT arm) AS arms FROM seconds")
     total = _added(whole)
     outside = None
-    if "program" in keys:
+    if "program" in keys and "node" not in keys:
         within, outside = _added(rows), dict.fromkeys(SUMS)
         for name in SUMS:
             if total[name] is not None and within[name] is not None:

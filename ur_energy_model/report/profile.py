@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ur_energy_model.energy.profile import UNATTRIBUTED, PartChange, ProgramPart, ProgramProfile
 from ur_energy_model.report.page import (
@@ -51,6 +51,7 @@ def profile_page(profile: ProgramProfile, changes: Sequence[PartChange], source:
             Section("nodes", "Nodes", note, items(_table("Nodes", profile, nodes))),
             Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
             Section("lines", "The program", "", listing),
+            Section("shifts", "By shift", "", items(*_shifts(profile))),
             Section("changes", "Beside the other recording", "", changed),
         ),
     )
@@ -106,6 +107,16 @@ def _changes(changes: Sequence[PartChange]) -> Table:
         "Per cycle, or in all where no cycles were found. Errors of the model are common to both."
     )
     return Table("Two versions of the program", columns, rows, note)
+
+
+def _shifts(profile: ProgramProfile) -> Iterator[Table]:
+    for shift in profile.as_json()["shifts"]:
+        parts = sorted(shift["parts"], key=lambda part: -part["energy"])
+        rows = [
+            (each["name"], str(each["executions"]), each["seconds"], each["energy"])
+            for each in parts
+        ]
+        yield Table(shift["begin"], ("", "times", "time [s]", "energy [J]"), rows)
 
 
 def _listing(profile: ProgramProfile) -> Markup:

@@ -6,11 +6,14 @@ import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycles import Cycle, Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import efficiency
+from ur_energy_model.energy.powers import PowerTable
+from ur_energy_model.energy.profile import Part, ProgramEnergy
+from ur_energy_model.energy.program import Script
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
 from ur_energy_model.energy.topics import PARTS, interval_energies
@@ -68,6 +71,16 @@ def estimator_actions(
     return ArmActions(reset, read_interval)
 
 
+class ProgramState(NamedTuple):
+    """A node of the running program, or a line outside of nodes, since the view began."""
+
+    node: str
+    line: int  # in execution now; 0 of a node of the past
+    executions: int
+    seconds: float
+    energy: float  # at the supply, with the standby power as it was known [J]
+
+
 @dataclass(frozen=True)
 class LiveState:
     """What a live view shows: arm, connection and sinks at one moment."""
@@ -79,6 +92,8 @@ class LiveState:
     cycle: Cycle | None = None  # the last completed one, None before
     disk_problem: str | None = None  # why the counters cannot be saved
     arm_warning: str | None = None  # that the model is of another arm
+    program: ProgramState | None = None  # where the program is; None while none runs
+    nodes: tuple[ProgramState, ...] = ()  # what each part of the program has taken, dearest first
 
     @property
     def silence(self) -> str | None:
@@ -176,6 +191,7 @@ class LiveArm:
 
     `model_of` has the model for what the first samples state about the arm, and what to call it. A
     ControllerError means that the arm may become known later; any other error ends the reading.
+    `script` is that of the running program.
     """
 
     def __init__(
@@ -186,8 +202,11 @@ class LiveArm:
         options: LiveOptions,
         *,
         clock: HostClock | None = None,
+        script: Script | None = None,
     ) -> None:
         self._name, self._model_of, self._options = name, model_of, options
+        self._script = script
+        self._program: ProgramEnergy
         self._live = clock is not None
         self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
         self._lock = threading.Lock()
@@ -228,7 +247,20 @@ class LiveArm:
                 cycle=estimator.cycles[-1] if estimator.cycles else None,
                 disk_problem=estimator.disk_problem,
                 arm_warning=estimator.arm_warning,
+                **self._program_state(),
             )
+
+    def _program_state(self) -> dict[str, Any]:
+        counted, script, found = self._program, self._script, dict[Part, ProgramState]()
+        for part, spent in counted.spent().items():
+            if part.node >= 0 or part.line:
+                found[part] = ProgramState(part.name(script), 0, *spent)
+        here = counted.here
+        now = found.get(Part(here.node, 0 if here.node >= 0 else here.line))
+        return {
+            "program": None if now is None else now._replace(line=here.line),
+            "nodes": tuple(sorted(found.values(), key=lambda each: -each.energy)),
+        }
 
     def _consume(self, batch: Telemetry) -> None:
         if self._estimator is None:  # once the arm is identified
@@ -242,11 +274,21 @@ class LiveArm:
                 )
             check_robot(batch.info.source, batch.info, robot)
             self._last, note = batch, self._outlets.note_cycle
-            self._estimator = LiveEstimator(model, robot, self._options, on_cycle=note)
+            known = LiveEstimator(
+                model, robot, self._options, on_cycle=note, on_powers=self._follow_program
+            )
+            self._program = ProgramEnergy(known.channels, self._script)
+            self._estimator = known
         with self._lock:
             self._estimator.update(batch)
             self._last = batch
             self._outlets.offer(float(batch.time[-1]), lambda: self._reading("sinks"))
+
+    def _follow_program(self, table: PowerTable, _: Marks) -> None:
+        channels = self._known().channels
+        if channels is not self._program.channels:  # those of another model
+            self._program.use_channels(channels)
+        self._program.update(table)
 
     def _offer_last(self) -> None:
         """Offer what a recorded source ended with."""

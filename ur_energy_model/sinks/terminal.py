@@ -204,11 +204,16 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
         program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
         energy = f"{joules(reading.energy_of(cycle))} in {span(cycle.duration)}"
         done = Text(f"cycle {cycle.number}{program}: {energy}, peak {watts(cycle.peak_power)}")
+    place = []
+    if (now := state.program) is not None:
+        at = "" if now.node == f"line {now.line}" else f", line {now.line}"
+        text = f"program: {now.node}{at}: {joules(now.energy)} in {_times(now.executions)}"
+        place = [Text(one_line(text))]
     lost = f"{link.lost:,} samples lost"
     lost += f" in {span(link.lost_seconds)}" if link.lost_seconds > 0.0 else ""
     interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
     style = "yellow" if link.lost or link.reconnects else "dim"
-    return [done, Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)]
+    return [done, *place, Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)]
 
 
 def _sink(sink: SinkStatus) -> Text:
@@ -357,8 +362,17 @@ def last_text_line(state: LiveState) -> str:
     energies, lost = ", ".join(f"{name} {energy}" for name, (_, energy) in supply), state.link.lost
     return one_line(
         f"{_clock(reading)} {reading.arm}: {energies} in "
-        f"{span(reading.snapshot.since_reset.accounted)}, {lost:,} samples lost"
+        f"{span(reading.snapshot.since_reset.accounted)}, {lost:,} samples lost{_dearest(state)}"
     )
+
+
+def _dearest(state: LiveState) -> str:
+    parts = (f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3])
+    return f"; most: {', '.join(parts)}" if state.nodes else ""
+
+
+def _times(count: int) -> str:
+    return "1 execution" if count == 1 else f"{count:,} executions"
 
 
 def json_line(state: LiveState, *, ended: bool = False) -> str:
@@ -398,6 +412,10 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
         }
         cycle = state.cycle
         named = {} if cycle is None else {"number": cycle.number, "program": cycle.program}
+        now = state.program
+        content["program"] = None if now is None else now._asdict()
+        if ended:
+            content["nodes"] = [node._asdict() for node in state.nodes]
         content["cycle"] = None if cycle is None else named | cycle.summary(channels)
     return json.dumps(plain(content), allow_nan=False)
 
