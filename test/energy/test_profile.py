@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +150,24 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
         node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]
     )
     assert compare_programs(found, found)[0].as_json()["difference"] == 0.0
+
+
+def test_shifts(tmp_path: Path) -> None:
+    """A recording of four seconds across six in the morning of another time zone."""
+    samples = motion(4.0)
+    recorded = changed(samples, script_control_line=np.full(len(samples), line("movej(")))
+    begin = datetime(2026, 5, 4, 3, 59, 57, tzinfo=timezone.utc)
+    stamp = int(begin.timestamp()) * 10**9 + np.arange(len(samples)) * 2_000_000
+    info = replace(samples.info, robot="ur5e")
+    bag = write_bag(tmp_path / "bag", replace(recorded, info=info, stamp=stamp))
+    zone, model = timezone(timedelta(hours=2)), known_model()
+    found = profile_program(model, bag, SCRIPT, shifts=(360, 1320), zone=zone, same_arm=True)
+    shifts = found.as_json()["shifts"]
+    assert [each["begin"] for each in shifts] == [
+        "2026-05-03T22:00:00+02:00", "2026-05-04T06:00:00+02:00"
+    ]  # fmt: skip
+    assert sum(each["energy"] for each in shifts) == pytest.approx(found.energy, rel=1e-12)
+    assert shifts[0]["parts"][0]["seconds"] == pytest.approx(3.0, abs=0.003)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def rows(store: Path, table: str = "seconds", what: str = "*") -> list[dict[str,
 
     if not (store / table / "_delta_log").exists():
         return []
-    times = {"cycles": "start", "health": "minute", "sources": '"end"'}
+    times = {"cycles": "start", "health": "minute", "program_nodes": "minute", "sources": '"end"'}
     time = times.get(table, "second")
     query = f"SELECT {what} FROM log ORDER BY arm, {time}, source"
     with duckdb.connect() as connection:

@@ -15,6 +15,7 @@ import pytest
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
+from ur_energy_model.energy.program import parse_script
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
@@ -60,6 +61,30 @@ def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, st
         assert sums == pytest.approx(values, **CLOSE), column
     if shift > 0.0:  # no second gets the correction of others: model and bus agree in each
         assert max(abs(row["residual_energy"]) for row in found) < 0.6
+
+
+def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_path: Path) -> None:
+    """Two bags overlap by four seconds; the second begins ten seconds before a full minute."""
+    script = parse_script('def p():\n $ 1 "A"\n movej(1)\n $ 2 "A"\n movej(2)\nend')
+    store = tmp_path / "store"
+    for number, begin in enumerate((50, 53)):
+        session = Session(at=NOON + begin * SECOND, moving=6.0, still=6.0)
+        made = session.telemetry()
+        turn = np.arange(len(made)) // 400 % 2
+        made.columns["script_control_line"] = np.where(turn, 5.0, 3.0)
+        add(store, write_bag(tmp_path / str(number), made), scripts=(script,))
+    nodes, seconds = rows(store, "program_nodes"), rows(store)
+    for name, column in (("joules", "total_energy"), ("seconds", "accounted")):
+        assert sum(row[name] for row in nodes) == pytest.approx(
+            sum(row[column] for row in seconds), **CLOSE
+        )
+    assert {(row["minute"].minute, row["node"]) for row in nodes} == {
+        (minute, f"A ({number})") for minute in (0, 1) for number in (1, 2)
+    }
+    with HistoryDatabase(HistoryStore(store)) as database:
+        summary = summarise(database, ("node",))
+    assert summary.rows[0]["energy"] >= summary.rows[1]["energy"]
+    assert sum(row["executions"] for row in summary.rows) == pytest.approx(15.0 / 0.8, abs=3)
 
 
 def test_bags_are_added_once_in_any_order_and_without_those_that_fail(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from test.sinks.peers import until
 from test.small_disk import small_disk
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.plant import live_history as live_hours
-from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
+from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
 from ur_energy_model.plant.live_history import LiveHistory
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
@@ -64,6 +64,24 @@ def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveE
     history.close()
     assert history.problem is None
     return source
+
+
+def test_program_nodes_are_those_of_the_bag(tmp_path: Path) -> None:
+    telemetry = Session(at=NOON + 56 * SECOND).telemetry()
+    line = np.where(np.arange(len(telemetry)) // 400 % 2, 5.0, 3.0)
+    telemetry.columns["script_control_line"] = line
+    lived(tmp_path / "live", telemetry)
+    add(tmp_path / "bags", write_bag(tmp_path / "bag", telemetry))
+    sums = []
+    for store in ("live", "bags"):
+        found = rows(tmp_path / store, "program_nodes")
+        keys = sorted({(row["minute"], row["node"]) for row in found})
+        assert len(keys) == 4
+        each = [[row for row in found if (row["minute"], row["node"]) == key] for key in keys]
+        sums.append(
+            [[sum(row[name] for row in own) for name in ("count", "seconds")] for own in each]
+        )
+    assert np.array(sums[0]) == pytest.approx(np.array(sums[1]), abs=1e-9)
 
 
 def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from test.sinks.peers import until
 from test.telemetry.scripted_source import ScriptedSource
 from ur_energy_model.energy import source_reader
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
+from ur_energy_model.energy.program import parse_script
 from ur_energy_model.errors import ControllerError, UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
@@ -92,6 +93,24 @@ def test_sinks_get_all_energy_and_every_cycle() -> None:
     assert cycles
     assert (last.arm, last.model, last.joints) == ("2019_1_2", "model.yaml", ROBOT.joint_names)
     assert last.link.lost == 7
+
+
+def test_the_node_in_execution_and_what_each_has_taken() -> None:
+    """Lines 3 and 5 in turn, half a second each; the last sample is in the second."""
+    text = """def p():\n $ 1 "A"\n movej(1)\n $ 2 "B"\n movej(2)\nend"""
+    whole = motion(SECONDS)
+    line = np.where(np.arange(len(whole)) // 251 % 2, 5.0, 3.0)
+    source = Played(packets(changed(whole, script_control_line=line), 10))
+    arm = LiveArm("script", lambda: source, named, LiveOptions(), script=parse_script(text))
+    with closing(arm):
+        run(arm)
+        state = arm.state("x")
+    assert state.program is not None
+    assert (state.program.node, state.program.line, state.program.executions) == ("B", 5, 2)
+    assert state.program.seconds == pytest.approx(0.5 * SECONDS, abs=0.005)
+    assert state.reading is not None
+    counted = state.reading.snapshot.since_reset.net[state.reading.snapshot.channels.arm["total"]]
+    assert sum(node.energy for node in state.nodes) == pytest.approx(counted, rel=1e-9)
 
 
 def test_actions_before_and_after_the_first_sample() -> None:

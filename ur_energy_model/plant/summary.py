@@ -69,7 +69,8 @@ _CYCLES = f"""
     avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
 _NODES = f"""
     sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:7])},
-    sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted, sum(count) AS executions"""
+    sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted,
+    CAST(sum(count) AS BIGINT) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
