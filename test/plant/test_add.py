@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from test.energy.known_arm import changed
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
@@ -71,7 +72,7 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_pa
         session = Session(at=NOON + begin * SECOND, moving=6.0, still=6.0)
         made = session.telemetry()
         turn = np.arange(len(made)) // 400 % 2
-        made.columns["script_control_line"] = np.where(turn, 5.0, 3.0)
+        made = changed(made, script_control_line=np.where(turn, 5.0, 3.0))
         add(store, write_bag(tmp_path / str(number), made), scripts=(script,))
     nodes, seconds = rows(store, "program_nodes"), rows(store)
     for name, column in (("joules", "total_energy"), ("seconds", "accounted")):

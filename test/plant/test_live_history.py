@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.known_arm import ROBOT, known_model
+from test.energy.known_arm import ROBOT, changed, known_model
 from test.identification.exact_arm import write_bag
 from test.optimization.simulated_cycle import pick_and_place, recorded
 from test.plant.made_up_bags import (
@@ -69,7 +69,7 @@ def lived(store: Path, *telemetry: Telemetry, trigger: str = "program") -> LiveE
 def test_program_nodes_are_those_of_the_bag(tmp_path: Path) -> None:
     telemetry = Session(at=NOON + 56 * SECOND).telemetry()
     line = np.where(np.arange(len(telemetry)) // 400 % 2, 5.0, 3.0)
-    telemetry.columns["script_control_line"] = line
+    telemetry = changed(telemetry, script_control_line=line)
     lived(tmp_path / "live", telemetry)
     add(tmp_path / "bags", write_bag(tmp_path / "bag", telemetry))
     sums = []

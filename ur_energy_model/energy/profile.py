@@ -135,11 +135,12 @@ class ProgramEnergy:
         """Continue with powers of other channels."""
         names, self.channels = self.channels.names, channels
         self._total = channels.arm["total"]
-        shape = -1, len(channels)
-        self.net, self._power = (
-            np.array([channels.convert_values(row, names) for row in rows]).reshape(shape)
-            for rows in (self.net, self._power)
-        )
+
+        def converted(rows: Array) -> Array:
+            new = [channels.convert_values(row, names) for row in rows]
+            return np.array(new, dtype=float).reshape(len(rows), len(channels))
+
+        self.net, self._power = converted(self.net), converted(self._power)
 
     def spent(self) -> dict[Part, Spent]:
         """What each node, and each line outside of nodes, has taken so far."""
