@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def motion(seconds: float, *, start: float = 100.0, speed: float = 1.0) -> Telem
 
 def changed(telemetry: Telemetry, **columns: Array) -> Telemetry:
     """The same samples with other columns."""
-    return Telemetry(telemetry.time, {**telemetry.columns, **columns}, telemetry.info)
+    return replace(telemetry, columns={**telemetry.columns, **columns})
 
 
 def packets(telemetry: Telemetry, size: int = 1) -> Iterator[Telemetry]:
