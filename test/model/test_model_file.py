@@ -15,6 +15,7 @@ from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.energy_model import PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
+from ur_energy_model.model.wall import generic_wall
 
 
 def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
@@ -31,6 +32,18 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert loaded.bus.mode_power == {"idle": 12.5}
     assert loaded.fit == model.fit
     assert loaded.provenance == model.provenance
+
+
+def test_the_wall_is_saved_with_its_covariance(tmp_path: Path) -> None:
+    generic = generic_wall("cb3")
+    assert made_up_model().wall_or_generic is generic_wall("e-series")
+    wall = replace(generic, source="meter", held_out_error_percent=0.2, delay=1.3, resolution=1.0)
+    save_model(replace(made_up_model(), wall=wall), tmp_path / "m.yaml")
+    loaded = load_model(tmp_path / "m.yaml").wall
+    assert loaded is not None
+    np.testing.assert_allclose(loaded.coefficients, wall.coefficients)
+    np.testing.assert_allclose(loaded.covariance, wall.covariance)
+    assert replace(loaded, covariance=wall.covariance) == wall
 
 
 def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:

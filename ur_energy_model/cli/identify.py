@@ -40,6 +40,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import WallModel
 from ur_energy_model.plant.fleet import (
     Fleet,
     FleetArm,
@@ -155,6 +156,13 @@ def _print(result: Identification) -> None:
             f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
         )
     note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
+    if (wall := model.wall) is not None:
+        ends, box = CONFIDENCE * wall.std, wall.box["running"]
+        note(
+            f"wall: control box {box:.1f} ± {ends[2]:.1f} W while running, "
+            f"{wall.proportional:.3f} ± {ends[3]:.3f} W per W at the bus; energy of times held out "
+            f"within {wall.held_out_error_percent:.2g} %; meter {wall.delay:.1f} s behind"
+        )
     sessions, spread = model.sessions, model.sessions.friction_of(model.dof)
     known = f"from {sessions.count} sessions" if sessions.count else "typical values"
     note(
@@ -207,6 +215,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
         }
         if bus.source == "bus_power"
         else None,
+        "wall": _wall_json(model.wall),
         "fit": model.fit[0] if model.fit else None,
         "fits": model.fit,
         "validation": model.validation,
@@ -215,6 +224,21 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             for each in result.payload_checks
         ],
         **picked(result, "warnings notes"),
+    }
+
+
+def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
+    """The wall as a power meter showed it, None without one."""
+    if wall is None:
+        return None
+    std, supply = wall.std, ("proportional", "quadratic")
+    deviations = dict(zip((f"{name}_std" for name in supply), std[len(wall.box) :], strict=True))
+    return {
+        "box": wall.box,
+        "box_std": dict(zip(wall.box, std, strict=False)),
+        "efficiency": {**picked(wall, " ".join(supply)), **deviations},
+        "held_out_error_percent": wall.held_out_error_percent,
+        "meter": picked(wall, "delay averaging resolution"),
     }
 
 

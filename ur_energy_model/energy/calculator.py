@@ -249,12 +249,12 @@ class EnergyCalculator:
         self._dynamics: ArmDynamics | None = None
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         shared = self.channels.shared_errors
-        self._counted: Array | None = np.zeros((len(ArmState), 3 + shared.stop - shared.start))
+        self._counted: Array | None = np.zeros((len(ArmState), 4 + shared.stop - shared.start))
         """Time by state in this stretch, and the integrals over it of standby power, its standard
-        deviation and its errors as they were counted; None where nothing is to be corrected."""
+        deviation, its errors and the total as counted; None where nothing is to be corrected."""
         self._follows_friction = True
         self._used: Array | None = None
-        """1, standby power, its deviation and errors at the last sample [1, 3 + k]."""
+        """1, standby power, its deviation and errors, the total at the last sample [1, 4 + k]."""
         self._due = np.zeros(len(self.channels))
         """Corrections of the stretches before [channels], J."""
         self._sensitivities = np.zeros((1, len(self.channels) - self.channels.sensitivity))
@@ -310,10 +310,11 @@ class EnergyCalculator:
         finite = bus is not None and bool(np.isfinite(bus).all())
         if bus is not None:
             powers[:, columns.arm["bus"]] = bus if finite else np.nan_to_num(bus)
-        rows = np.arange(len(batch))
-        powers[rows, columns.state_energy + states] = powers[:, columns.arm["total"]]
+        rows, total = np.arange(len(batch)), powers[:, columns.arm["total"]]
+        powers[rows, columns.state_energy + states] = total
+        powers[:, columns.arm["total_square"]] = total * total
         powers[rows, columns.state_time + states] = 1.0
-        correction = self._correction(steps.bridged, states, standby)
+        correction = self._correction(steps.bridged, states, standby, total)
         return PowerTable(batch, steps, states, powers, finite, correction)
 
     def settle(self, batches: Iterable[Telemetry]) -> None:
@@ -500,13 +501,14 @@ class EnergyCalculator:
         out[braked, self.channels.arm["total"]] = power
 
     def _correction(
-        self, steps: Array, states: Indices, standby: Standby
+        self, steps: Array, states: Indices, standby: Standby, total: Array
     ) -> EnergyCorrection | None:
         """When the session's standby becomes known: of what was counted with the model's before."""
         if self._counted is None:
             return None
         columns, found, (anchor, now) = self.channels, None, standby.anchor or (0, None)
-        before, self._used, used = self._used, standby.used[-1:], standby.used
+        before, used = self._used, np.column_stack((standby.used, total))
+        self._used = used[-1:]
         used = 0.5 * (used + np.concatenate((used[:1] if before is None else before, used[:-1])))
         cuts = sorted({*standby.begins, anchor})
         for part in slices_between(cuts, len(steps)):
@@ -537,8 +539,11 @@ class EnergyCalculator:
         if counted is None or not standby.anchored:
             return change
         values = np.concatenate([[1.0, standby.power, standby.std], -standby.errors])
-        self._counted = counted[:, :1] * values
-        joules, std, *errors = (self._counted - counted).T[1:]
+        seconds, watts = counted[:, :1], counted[:, -1]
+        joules, std, *errors = (seconds * values - counted[:, :-1]).T[1:]
+        self._counted = np.column_stack((seconds * values, watts + joules))
+        mean = (2.0 * watts + joules) / np.where(seconds > 0.0, seconds, 1.0)[:, 0]
+        change[columns.arm["total_square"]] = joules @ mean
         change[columns.arm["standby"]] = change[columns.arm["total"]] = joules.sum()
         change[columns.state_energy : columns.state_time] = joules
         change[columns.shared_errors], change[-1] = [each.sum() for each in errors], std.sum()

@@ -364,7 +364,8 @@ class Counters:
             and (self.clock is None or abs(self.clock) <= LONGEST_TIME)
         ):
             raise ValueError("impossible times")
-        largest = float(np.abs(energies).max(initial=0.0))
+        unit = np.where(np.array(self.names) == "total_square", MOST_POWER, 1.0)
+        largest = float(np.abs(energies / unit).max(initial=0.0))
         if not largest <= MOST_POWER * (self.ever.accounted + ALLOWANCE):
             raise ValueError(f"{largest:.3g} J in so short a time, more than any arm takes")
         return self

@@ -18,6 +18,7 @@ from ur_energy_model.energy.meter import (
     Steps,
     efficiency,
 )
+from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel, mean_power
 from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices
@@ -68,11 +69,11 @@ QUANTITIES: tuple[str, ...] = (
 )
 """Of each joint, W."""
 
-ARM: tuple[str, ...] = ("total", "standby", "driver", "regeneration", "bus")
+ARM: tuple[str, ...] = ("total", "standby", "driver", "regeneration", "bus", "total_square")
 """Of the whole arm, W; bus is the measured power. The total is the sum of the joints' electrical
 power, standby, driver and regeneration. Regeneration is what the supply cannot take back: positive
 while the bus capacitor stores it or the braking resistor burns it, negative while the capacitor
-feeds the arm."""
+feeds the arm. The square of the total, W^2, is for the losses of the supply (`model.wall`)."""
 
 
 class Channels:
@@ -139,6 +140,25 @@ class Channels:
         n, each = len(self.joints), self.errors[0]
         own = net[..., self.sensitivity : self.sensitivity + n * each]
         return own.reshape(*net.shape[:-1], n, each)
+
+    def wall_terms(self, net: Array) -> Array:
+        """Terms of the energy (or power) at the wall [..., 5], from the channels [..., channels].
+
+        The square of the total is at least that of its mean: counters of earlier versions lack it.
+        """
+        times = net[..., self.state_time : self.state_time + len(ArmState)]
+        terms = np.zeros((*net.shape[:-1], TERMS))
+        terms[..., :_STANDSTILL] = times[..., :_STANDSTILL]
+        terms[..., _STANDSTILL] = times[..., _STANDSTILL:].sum(axis=-1)
+        terms[..., SUPPLY] = total = net[..., self.arm["total"]]
+        least = mean_power(terms) * total
+        terms[..., SQUARE] = np.maximum(net[..., self.arm["total_square"]], least)
+        return terms
+
+    def wall(self, net: Array, model: WallModel) -> tuple[Array, Array]:
+        """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
+        terms = self.wall_terms(net)
+        return model.value(terms), model.deviation(terms, self.deviations_of_total(net))
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
         """Values of the columns by state from `first` on (state_energy or state_time)."""

@@ -154,11 +154,16 @@ def cross_validate(blocks: Array, prior: Prior, counts: Array) -> Array:
     total = blocks.sum(axis=0)
     residual = float(_squares(total, coefficients)) / counts.sum()
     weight = 1.0 / (inflation * max(residual, 1e-30))
-    folds = np.array_split(np.arange(len(blocks)), min(_FOLDS, len(blocks)))
+    folds = fold_blocks(len(blocks))
     held_out = np.array([blocks[fold].sum(axis=0) for fold in folds])
     found, _ = _coefficients(total - held_out, prior, weight)
     samples = np.array([counts[fold].sum() for fold in folds])
     return np.asarray(_squares(held_out, found) / samples)
+
+
+def fold_blocks(count: int) -> list[Indices]:
+    """Folds of consecutive blocks."""
+    return np.array_split(np.arange(count), min(_FOLDS, count))
 
 
 def _at_most(covariance: Array, prior: Prior) -> Array:

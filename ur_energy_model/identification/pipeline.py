@@ -55,6 +55,7 @@ from ur_energy_model.identification.recording import (
 )
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate
+from ur_energy_model.identification.wall_fit import fit_wall
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -130,6 +131,8 @@ def identify(
         drives = drives._replace(model=_with_provenance(drives, arm, given))
         model = with_capacitor_energy(drives.model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.dynamics()[: len(given)])
+        walls = [each.wall for each in sorted(given, key=attrgetter("rank"))]
+        model = replace(model, wall=fit_wall(walls, described.generation))
         # A single fitted recording defines the model's session, all others are anchored on theirs.
         content = [
             (recording, dynamics.alone(), k >= len(given) or len(given) > 1)

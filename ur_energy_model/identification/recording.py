@@ -16,6 +16,7 @@ import numpy as np
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
+from ur_energy_model.energy.wall import METER_FIELDS
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -30,6 +31,7 @@ from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
 from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
 from ur_energy_model.identification.target_moment import TARGET_RATE
+from ur_energy_model.identification.wall_fit import WallFit
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
@@ -430,6 +432,7 @@ class Recording(SessionData):
     controller_time: tuple[float, float]
     host_time: tuple[int, int] | None
     delay: float  # of actual_q behind target_q [s], NaN if unknown
+    wall: WallFit  # readings of a power meter
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "link_torques": {}}
@@ -457,7 +460,7 @@ FIELDS: tuple[str, ...] = (
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
     "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
     "payload", "payload_cog", "payload_inertia",
-    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction",
+    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", *METER_FIELDS,
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
 SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
@@ -489,7 +492,8 @@ def read_recording(
     """
     path, first, stream = Path(path), list[Telemetry](), None
     fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
-    check, power, parts = RecordingQualityCheck(), PowerFit(robot), KeptParts(robot.dof, kept)
+    check, power, wall = RecordingQualityCheck(), PowerFit(robot), WallFit()
+    parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
     times, stamps = list[float](), list[int]()
@@ -517,6 +521,7 @@ def read_recording(
             stamps = [*stamps[:1], int(batch.stamp[0]), int(batch.stamp[-1])]
         check.observe(batch)
         power.accumulate(batch)
+        wall.accumulate(batch)
         torque.append(batch)
         if "target_q" in batch and "target_qd" in batch:
             error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
@@ -537,6 +542,7 @@ def read_recording(
         raise RecordingError(path, "holds no samples", "record again")
     stream = stream or started()
     parts.add(None, stream.finish())
+    wall.finish()
     quality = check.quality()
     return Recording(
         path=path,
@@ -547,6 +553,7 @@ def read_recording(
         cutoff=stream.cutoff,
         rate=stream.rate,
         power=power,
+        wall=wall,
         samples=samples,
         duration=duration,
         controller_time=(times[0], times[-1]),

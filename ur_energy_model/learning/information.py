@@ -285,6 +285,7 @@ class ArmInformation:
         errors = self._capacitor.errors
         found = with_capacitor(found, errors if self._fitted else np.zeros_like(errors))
         found = with_presliding(found, arm.fitted, arm.dynamics())
+        found = replace(found, wall=self.prior.wall)
         # As it will be read from a file, so that a restart changes nothing.
         model = model_from_document(document(found), "learned model")
         self._use(model, fitted=True)

@@ -28,6 +28,7 @@ from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.sessions import Session, SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import WallModel, generic_wall
 from ur_energy_model.typing import Array
 
 # PayloadCalibration: corrections of links and drives from recordings with a known payload.
@@ -168,6 +169,7 @@ class EnergyModel:
         sessions: spread of standby power and friction between sessions.
         anchored: the session that the model is anchored in; None for any session.
         payload_calibration: from recordings with a known payload; None without.
+        wall: power at the mains from a power meter; None without.
     """
 
     robot: str
@@ -183,6 +185,7 @@ class EnergyModel:
     sessions: SessionSpread = field(default_factory=SessionSpread)
     anchored: Session | None = None
     payload_calibration: PayloadCalibration | None = None
+    wall: WallModel | None = None
 
     @property
     def dof(self) -> int:
@@ -197,6 +200,15 @@ class EnergyModel:
             RobotFileError: the robot file is missing or damaged.
         """
         return load_robot(self.robot).name
+
+    @property
+    def wall_or_generic(self) -> WallModel:
+        """The wall as measured, else what is known of any with such a controller.
+
+        Raises:
+            RobotFileError: the robot file is missing or damaged.
+        """
+        return self.wall or generic_wall(load_robot(self.robot).generation)
 
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
         """The robot description, None for the one that is named, with the identified tensors."""

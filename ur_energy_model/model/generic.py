@@ -60,7 +60,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     Two arms differ by sqrt(2) times what an arm deviates from its type, which the generic model
     states; the errors of the identification are added. What copper and driver losses of several
     motors have in common is their type's, and in the identified arm as uncertain as those errors
-    state: it is not added. What was known of a session is dropped.
+    state: it is not added. What was known of a session, and of the wall, is dropped.
 
     Args:
         model: identified on one arm.
@@ -88,7 +88,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
             _TWO_ARMS * kind.sessions.friction_of(model.dof),
         ),
     )
-    return replace(model, joints=joints, bus=bus, sessions=spread, anchored=None)
+    return replace(model, joints=joints, bus=bus, sessions=spread, anchored=None, wall=None)
 
 
 def _joint_of_another_arm(joint: JointModel, kind: JointModel) -> JointModel:

@@ -31,6 +31,7 @@ from ur_energy_model.model.friction import LAWS, PARAMETER_UNITS, SHAPE_UNITS, F
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import SQUARE, STATES, SUPPLY, WallModel, wall_from_vector
 from ur_energy_model.robot_modes import ROBOT_MODES
 from ur_energy_model.typing import Array
 from ur_energy_model.yaml_reader import (
@@ -86,6 +87,9 @@ _ANY = 1e12
 """More than a fit returns for an unidentifiable parameter."""
 _STD, _DRIVER_STD = Quantity("1", 0, _ANY), Quantity("W/A", 0, _ANY)
 _SHARE, _GAIN = Quantity("1", 0, 1), Quantity("1", 0, 10, positive=True)
+_BOX = Quantity("W", -100, 1e4)  # by chance negative where the recordings do not separate it
+_SUPPLY = {"proportional": Quantity("1", 0.5, 3), "quadratic": Quantity("1/W", -0.01, 0.01)}
+_METER_TIME, _PERCENT = Quantity("s", -1, 60), Quantity("%", 0, 1e3)
 _CALIBRATION_UNIT = "kg, kg m, 1"
 
 
@@ -193,6 +197,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "friction_std": of_joints(sessions.friction_of(model.dof)),
             "count": sessions.count,
         },
+        **({} if model.wall is None else {"wall": _wall_document(model.wall)}),
         "fit": model.fit,
         "validation": model.validation,
         "provenance": model.provenance,
@@ -240,6 +245,21 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
     }
 
 
+def _wall_document(wall: WallModel) -> dict[str, Any]:
+    std, error = wall.std, wall.held_out_error_percent
+    return {
+        "source": wall.source,
+        "box": {"unit": "W", **wall.box},
+        "proportional": _value(wall.proportional, "1", std=float(std[SUPPLY])),
+        "quadratic": _value(wall.quadratic, "1/W", std=float(std[SQUARE])),
+        "covariance": wall.covariance,
+        **({} if error is None else {"held_out_error": _value(error, "%")}),
+        "delay": _value(wall.delay, "s"),
+        "averaging": _value(wall.averaging, "s"),
+        "resolution": _value(wall.resolution, "W"),
+    }
+
+
 def _value(value: float, unit: str, **more: Any) -> dict[str, Any]:
     return {"value": float(value), "unit": unit, **more}
 
@@ -283,6 +303,7 @@ def _model(root: YamlTree) -> EnergyModel:
             payload_calibration=keys.read(
                 "payload_calibration", lambda n: _payload_calibration(n, names), None
             ),
+            wall=keys.read("wall", _wall, None),
         )
 
 
@@ -427,6 +448,23 @@ def _mode_power(node: YamlTree) -> dict[str, float]:
                 problem = f"no robot mode '{excerpt(name)}', known: {with_suggestion(name, known)}"
                 raise child.refuse(problem)
         return {name: ranges.MODE_POWER(child) for name, child in powers.items()}
+
+
+def _wall(node: YamlTree) -> WallModel:
+    with Record(node) as keys:
+        with _record(keys["box"], "W", STATES) as box:
+            values = [_BOX(box[state]) for state in STATES]
+        values += [_estimate(keys[name], each)[0] for name, each in _SUPPLY.items()]
+        seconds = _with_unit(_METER_TIME)
+        return wall_from_vector(
+            np.array(values),
+            _covariance(keys["covariance"], len(values)),
+            keys["source"].text(),
+            held_out_error_percent=keys.read("held_out_error", _with_unit(_PERCENT), None),
+            delay=seconds(keys["delay"]),
+            averaging=seconds(keys["averaging"]),
+            resolution=_with_unit(ranges.POWER)(keys["resolution"]),
+        )
 
 
 def _link_tensors(node: YamlTree, joints: tuple[str, ...]) -> LinkTensors:

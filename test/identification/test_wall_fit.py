@@ -1,0 +1,136 @@
+"""The wall of cells whose truth is not in the fit: control box, supply and meter.
+
+Ten minutes of work with a meter of 1 s and 1 W give the energy of another hour, and without a meter
+there is the generic wall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.identification.wall_cells import Work, fit_of
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.identification.wall_fit import fit_wall
+from ur_energy_model.model.wall import STATES, WallModel, generic_wall
+from ur_energy_model.simulation.wall import SimulatedWall, draw_wall
+
+CELLS = 30
+WALL = SimulatedWall((30.0, 38.0, 42.0), 1.12, 1.5e-4, delay=0.7, noise=0.3)
+
+
+def fitted(work: Work) -> WallModel:
+    found = fit_wall([fit_of(work.time, work.columns)], "e-series")
+    assert found is not None
+    return found
+
+
+def straight_line(work: Work) -> np.ndarray:
+    """Null model: a constant and a slope through the readings as they come."""
+    columns = work.columns
+    known = np.isfinite(columns["wall_power"])
+    return np.polyfit(work.bus[known], columns["wall_power"][known], 1)
+
+
+@pytest.mark.parametrize("switched_off", [0.0, 0.1])
+def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> None:
+    errors, nulls, covered, claimed = [], [], [], []
+    for seed in range(CELLS):
+        wall = draw_wall(seed)
+        work, hour = Work(wall, 2 * seed, 600.0, switched_off), Work(wall, 2 * seed + 1, 3600.0)
+        model = fitted(work)
+        value, std = model.value(hour.terms), model.deviation(hour.terms, 0.0)
+        line = np.polyval(straight_line(work), hour.bus).mean()
+        errors.append(value / hour.truth - 1.0)
+        nulls.append(line / hour.truth - 1.0)
+        covered.append(abs(value - hour.truth) < CONFIDENCE * std)
+        claimed.append(model.held_out_error_percent)
+    assert np.abs(errors).max() < 0.01
+    assert np.mean(covered) >= 0.9
+    assert np.std(errors) < 0.2 * np.std(nulls)  # 0.06 and 2.5 %
+    assert np.median(claimed) < 2.0  # with times whose state no other time has
+
+
+def test_what_the_meter_shows_is_in_the_model() -> None:
+    found = fitted(Work(WALL, 1, 1200.0, 0.2))
+    values = [*WALL.box, WALL.proportional, WALL.quadratic]
+    assert (np.abs(found.coefficients - values) < 3.0 * found.std).all()
+    assert (found.std[:3] < 1.0).all()
+    assert found.source == "meter"
+
+
+def test_a_state_without_readings_follows_the_others_as_in_any_cell() -> None:
+    found, generic = fitted(Work(WALL, 1, 600.0)), generic_wall("e-series")
+    assert 2.0 < found.std[0] < 0.6 * generic.std[0]
+    assert abs(found.box["off"] - WALL.box[0]) < CONFIDENCE * found.std[0]
+
+
+@pytest.mark.parametrize(
+    ("delay", "averaging", "period", "resolution"),
+    [(0.5, 1.0, 1.0, 1.0), (1.93, 1.0, 1.0, 1.0), (0.3, 0.5, 0.5, 0.1), (2.0, 10.0, 10.0, 0.1)],
+)
+def test_delay_averaging_and_resolution_are_found(
+    delay: float, averaging: float, period: float, resolution: float
+) -> None:
+    meter = {"delay": delay, "averaging": averaging, "period": period, "resolution": resolution}
+    work = Work(replace(WALL, **meter, noise=resolution), 5, 1200.0)
+    found = fitted(work)
+    assert found.delay == pytest.approx(delay, abs=0.05 * max(1.0, period))
+    assert found.averaging == pytest.approx(averaging)
+    assert found.resolution == pytest.approx(resolution)
+    assert found.value(work.terms) == pytest.approx(work.truth, rel=2e-3)
+
+
+@pytest.mark.parametrize("what", ["frozen", "no new number", "silent", "bus unknown"])
+def test_readings_that_are_none_are_left_out(what: str) -> None:
+    work = Work(replace(WALL, delay=1.0), 4, 900.0)
+    columns, gone = work.columns, slice(20_000, 30_000)
+    if what == "frozen":
+        columns["wall_power"][gone] = columns["wall_power"][gone.start]
+    elif what == "no new number":
+        columns["wall_power"][gone] = 500.0
+        columns["wall_reading"][gone] = columns["wall_reading"][gone.start - 1]
+    elif what == "silent":
+        columns["wall_power"][gone] = columns["wall_reading"][gone] = np.nan
+    else:
+        columns["actual_robot_current"][gone] = np.nan
+    found = fit_wall([fit_of(work.time, columns)], "e-series")
+    assert found is not None
+    assert found.value(work.terms) == pytest.approx(work.truth, rel=2e-3)
+
+
+def test_several_recordings_are_one_fit_and_batches_do_not_matter() -> None:
+    works = [Work(WALL, 1, 300.0), Work(WALL, 2, 300.0)]
+    parts = [fit_of(each.time, each.columns) for each in works]
+    both, one = fit_wall(parts, "cb3"), fit_wall(parts[:1], "cb3")
+    assert both is not None
+    assert one is not None
+    assert both.std[-1] < one.std[-1]
+    again = fit_wall([fit_of(works[0].time, works[0].columns, batch=50)], "cb3")
+    assert again is not None
+    np.testing.assert_allclose(again.coefficients, one.coefficients, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("missing", "seconds"),
+    [("wall_power", 60.0), ("actual_robot_current", 60.0), ("none", 10.0)],
+)
+def test_without_readings_there_is_no_model(missing: str, seconds: float) -> None:
+    work = Work(WALL, 1, seconds)
+    columns = {name: each for name, each in work.columns.items() if name != missing}
+    assert fit_wall([fit_of(work.time, columns)], "e-series") is None
+
+
+@pytest.mark.parametrize("generation", ["e-series", "cb3", "other"])
+def test_the_generic_interval_covers(generation: str) -> None:
+    generic, covered = generic_wall(generation), []
+    for seed in range(200):
+        hour = Work(draw_wall(seed), seed, 600.0, 0.1 * (seed % 3))
+        error = abs(generic.value(hour.terms) - hour.truth)
+        covered.append(error < CONFIDENCE * generic.deviation(hour.terms, 0.0))
+    assert np.mean(covered) >= 0.9
+    assert generic.source == "generic"
+    boxes = [generic.box[state] for state in STATES]
+    assert boxes == sorted(boxes)

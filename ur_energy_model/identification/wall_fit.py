@@ -1,0 +1,122 @@
+"""Fit of the wall: from a power meter's readings to control box and supply.
+
+The readings of any number of recordings are compared with the power at the supply
+(energy/wall.py). Box and supply are then linear least squares with the generic wall as prior, so
+that a state the recordings do not show, or a square they do not, keeps what is known of any cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.powers import arm_states
+from ur_energy_model.energy.wall import (
+    AVERAGING,
+    DELAY,
+    METER_FIELDS,
+    STEP,
+    MeterReadings,
+    ReadingGram,
+    best_pair,
+    box_terms,
+    rounding,
+)
+from ur_energy_model.identification.least_squares import BlockedGram, Prior, fold_blocks, solve
+from ur_energy_model.model.wall import (
+    MEASURED,
+    SUPPLY,
+    TERMS,
+    WallModel,
+    generic_wall,
+    wall_from_vector,
+)
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array
+
+FEWEST = 30
+"""Least number of readings of a fit: a few blocks of time, from whose scatter intervals follow."""
+
+
+class WallFit:
+    """Accumulates a meter's readings over any number of recordings, and fits the wall to them."""
+
+    def __init__(self) -> None:
+        self._gram, self._counts = BlockedGram(), BlockedGram()
+        self._resolution = np.inf
+        self._readings, self._gaps = MeterReadings(), GapRule()
+
+    def accumulate(self, batch: Telemetry) -> None:
+        """Add samples that follow those before; without meter or bus power they are ignored."""
+        batch = batch.distinct()
+        power = batch.bus_power
+        if power is None or not len(batch) or any(name not in batch for name in METER_FIELDS):
+            return
+        steps = self._gaps(batch.time, batch.stamp, batch.gaps).bridged
+        known = np.isfinite(power)
+        terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
+        steps = np.where(known, steps, 0.0)
+        watts, number = (batch[name] for name in METER_FIELDS)
+        self._add(self._readings.add(batch.time, steps, terms, watts, number))
+
+    def finish(self) -> None:
+        """End a recording."""
+        self._add(self._readings.finish())
+        self._resolution = min(self._resolution, self._readings.resolution)
+        self._readings, self._gaps = MeterReadings(), GapRule()
+
+    def _add(self, found: list[ReadingGram]) -> None:
+        for each in found:
+            self._gram.accumulate(each.gram, each.seconds)
+            self._counts.accumulate(np.asarray(float(each.readings)), each.seconds)
+
+    def merge(self, other: WallFit) -> None:
+        """Include the readings of another recording."""
+        self._gram.merge(other._gram)
+        self._counts.merge(other._counts)
+        self._resolution = min(self._resolution, other._resolution)
+
+    def fit(self, generation: str) -> WallModel | None:
+        """The wall of a controller of this generation; None with too few readings."""
+        counts = self._counts.blocks
+        if counts.sum() < FEWEST:
+            return None
+        pair = best_pair(self._gram.blocks.sum(axis=0))
+        blocks, known = self._gram.blocks[:, pair], generic_wall(generation)
+        prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, STEP)
+        found = solve(blocks, prior, counts)
+        own, covariance = found.coefficients[:TERMS], found.covariance[:TERMS, :TERMS]
+        resolution = self._resolution if np.isfinite(self._resolution) else 0.0
+        # Readings of equal loads are rounded alike, which no scatter shows.
+        covariance[:SUPPLY, :SUPPLY] += rounding(resolution) ** 2
+        return wall_from_vector(
+            own,
+            covariance,
+            MEASURED,
+            held_out_error_percent=_held_out_error(blocks, prior, counts),
+            delay=float(DELAY[pair] + found.coefficients[-1] / own[SUPPLY]),
+            averaging=float(AVERAGING[pair]),
+            resolution=resolution,
+        )
+
+
+def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None:
+    """The wall of one cell from several recordings, see `WallFit.fit`."""
+    total = WallFit()
+    for each in recordings:
+        total.merge(each)
+    return total.fit(generation)
+
+
+def _held_out_error(blocks: Array, prior: Prior, counts: Array) -> float:
+    """RMS relative error of the energy of consecutive blocks that a fit to all others gives [%]."""
+    errors = []
+    for fold in fold_blocks(len(blocks)):
+        others = np.ones(len(blocks), dtype=bool)
+        others[fold] = False
+        found = solve(blocks[others], prior, counts[others])
+        sums = blocks[fold][:, :SUPPLY].sum(axis=(0, 1))  # the states cover all of the time
+        errors.append(sums[:-1] @ found.coefficients / sums[-1] - 1.0)
+    return 100.0 * float(np.sqrt(np.square(errors).mean()))

@@ -1,0 +1,114 @@
+"""The wall: power at the mains, from the state of the arm and the power at its supply.
+
+    wall = box(state) + proportional p + quadratic p^2
+
+p is the power at the 48 V supply, which telemetry measures. The box is what computer, pendant,
+safety electronics and the supply without load take; the supply's losses grow with p and its square.
+A model is fitted to a power meter (identification/wall_fit.py), or generic for the controller's
+family (config/wall.yaml, with sources) and then not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.files import config_file
+from ur_energy_model.typing import Array
+from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, array
+
+STATES = ("off", "braked", "running")
+"""States of the box: arm without power, brakes engaged, brakes released."""
+TERMS = len(STATES) + 2
+"""What the wall is linear in: time in each state, power at the supply and its square."""
+SUPPLY, SQUARE = len(STATES), len(STATES) + 1  # their places
+
+GENERIC, MEASURED = "generic", "meter"  # sources of a model
+NOT_MEASURED = "not measured: generic control box and supply"
+"""The source of a generic wall in words."""
+
+
+@dataclass(frozen=True)
+class WallModel:
+    """Power at the mains of one cell.
+
+    Attributes:
+        box: power by state of the box [W].
+        proportional, quadratic: of the power at the supply [W/W], [1/W].
+        covariance: of box, proportional and quadratic, in this order [5, 5].
+        source: "meter", or "generic" where nothing was measured.
+        held_out_error_percent: error of the energy of times held out from the fit, RMS over them.
+        delay, averaging: of the meter: from the end of the averaging time to the reading [s].
+        resolution: of the meter [W].
+    """
+
+    box: Mapping[str, float]
+    proportional: float
+    quadratic: float
+    covariance: Array
+    source: str = MEASURED
+    held_out_error_percent: float | None = None
+    delay: float = 0.0
+    averaging: float = 0.0
+    resolution: float = 0.0
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """Box by state, proportional and quadratic [5]."""
+        return np.array([*(self.box[state] for state in STATES), self.proportional, self.quadratic])
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of the coefficients [5]."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def value(self, terms: Array) -> Array:
+        """Energy [...], J, from integrals of the terms [..., 5]; or power, W, from their means."""
+        return np.asarray(terms @ self.coefficients)
+
+    def deviation(self, terms: Array, supply_std: Array | float) -> Array:
+        """Standard deviation of `value` [...]; `supply_std` is that of the supply's energy [...].
+
+        The model's own errors and those of the power at the supply, which are independent.
+        """
+        own = np.einsum("...i,ij,...j->...", terms, self.covariance, terms)
+        slope = self.proportional + 2.0 * self.quadratic * mean_power(terms)
+        return np.asarray(np.sqrt(np.maximum(own, 0.0) + np.square(slope * supply_std)))
+
+
+def mean_power(terms: Array) -> Array:
+    """Mean power at the supply [...], W, of integrals of the terms [..., 5]; 0 in no time."""
+    time = terms[..., :SUPPLY].sum(axis=-1)
+    return np.asarray(terms[..., SUPPLY] / np.where(time > 0.0, time, 1.0) * (time > 0.0))
+
+
+def wall_from_vector(values: Array, covariance: Array, source: str, **more: Any) -> WallModel:
+    """The model of these coefficients [5] and their covariance [5, 5]."""
+    *box, proportional, quadratic = map(float, values)
+    boxes = dict(zip(STATES, box, strict=True))
+    return WallModel(boxes, proportional, quadratic, covariance, source, **more)
+
+
+@cache
+def generic_wall(generation: str) -> WallModel:
+    """What is known of the wall of any cell with a controller of this generation.
+
+    Its interval is that between cells; `RobotDescription.generation` is "e-series", "cb3" or
+    "other".
+    """
+    names = (*STATES, "proportional", "quadratic")
+    tree = YamlTree.read(config_file("wall.yaml"), InputError, "restore the file")
+    with Record(tree) as keys:
+        keys.schema(1)
+        common = Quantity("1", 0, 1)(keys["common"])
+        pair = array(Quantity("1", 0, 1e3), 2)
+        with Record(keys.remaining()[generation], names) as family:
+            values, std = np.array([pair(family[name]) for name in names]).T
+    correlation = np.eye(TERMS)
+    correlation[:SUPPLY, :SUPPLY] += common * (1.0 - np.eye(len(STATES)))
+    return wall_from_vector(values, np.outer(std, std) * correlation, GENERIC)
