@@ -13,10 +13,19 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import changed, known_model, motion
 from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.powers import FIELDS
 from ur_energy_model.energy.profile import compare_programs, profile_program
-from ur_energy_model.energy.program import ProgramTracker, parse_script, read_script
+from ur_energy_model.energy.program import LINE, ProgramTracker, parse_script, read_script
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import InputError
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.client_interfaces import ScriptSession
+from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
+from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.trajectory.motions import Hold
 
 SCRIPT = parse_script(
     """\
@@ -150,6 +159,55 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
         node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]
     )
     assert compare_programs(found, found)[0].as_json()["difference"] == 0.0
+
+
+@given(st.text(alphabet='ab ():$"#\n\t1', max_size=200), st.text(max_size=200))
+def test_any_text_is_parsed(text: str, other: str) -> None:
+    for each in (text, other, f"def p():\n{text}\nend"):
+        script = parse_script(each)
+        assert len(script.text) == len(script.function) == len(script.node)
+        for k, node in enumerate(script.nodes):
+            assert {script.node[number] for number in node.lines} == {k}
+
+
+def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:
+    """Energies at the supply by the simulator's truth; the generic model has not seen this arm."""
+    random, program = np.random.default_rng(2), ["def cell():"]
+    home = np.array([0.0, -1.6, 1.6, -1.6, -1.6, 0.0])
+    for k in range(8):
+        q = np.round(home + random.uniform(-0.7, 0.7, 6), 3).tolist()
+        a, v = random.uniform(1.5, 4.0), random.uniform(1.0, 2.5)
+        action = f"sleep({a / 4:.2f})" if k % 4 == 3 else f"movej({q}, a={a:.2f}, v={v:.2f})"
+        program += [f'  $ {k} "Node {k}"', f"  {action}"]
+    text = "\n".join([*program, "end\n"])
+    robot = load_robot("ur5e")
+    arm = SimulatedArm(robot, motion=Hold(home), seed=5, options=ArmOptions(session=1))
+    identity = SimulatedIdentity.for_robot(robot, (5, 11, 1), seed=5, motion="hold")
+    box, names = ControlBox(arm, identity), (*FIELDS, LINE, "runtime_state")
+    session, rows, truth = ScriptSession(box), [], []
+    for cycle in range(7000):
+        if cycle == 1000:
+            session.receive(text.encode())
+        box.step()
+        rows.append([np.copy(box.values[name]) for name in names])
+        truth.append((arm.energies().time, arm.energies().bus))
+        if cycle > 2000 and rows[-1][-1] == 1.0:
+            break
+    columns = {
+        name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    time, energy = np.array(truth).T
+    info = RecordingInfo(robot="ur5e", rate=500.0)
+    bag = write_bag(tmp_path / "bag", Telemetry(time, columns, info))
+    found = profile_program(generic_model("ur5e"), bag, parse_script(text))
+    step, line = np.diff(energy), columns[LINE][1:] * (columns["runtime_state"][1:] != 1.0)
+    expected = {f"Node {k}": step[line == 2 * k + 3].sum() for k in range(8)}
+    got = {part.label: found.energy_of(part) for part in found.nodes()}
+    assert len(got) == 8
+    for name, joules in expected.items():
+        assert got[name] == pytest.approx(joules, abs=0.02 * step.sum())
+    clear = sorted(expected, key=lambda name: -expected[name])
+    assert max(got, key=lambda name: got[name]) == clear[0]
 
 
 def test_shifts(tmp_path: Path) -> None:

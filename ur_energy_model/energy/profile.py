@@ -46,12 +46,10 @@ class Part(NamedTuple):
         return self.line if self.node < 0 else -1 - self.node
 
     def name(self, script: Script | None) -> str:
-        """Label of the node, with its number where another has the same; or the line."""
+        """Name of the node, or the line."""
         if script is None or self.node < 0:
             return f"line {self.line}" if self.line else "none"
-        node = script.nodes[self.node]
-        same = sum(each.label == node.label for each in script.nodes) > 1
-        return f"{node.label} ({node.number})" if same else node.label
+        return script.names[self.node]
 
 
 class Spent(NamedTuple):

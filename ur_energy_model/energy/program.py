@@ -8,7 +8,9 @@ executed as `script_control_line`.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,6 +72,15 @@ class Script:
     calls: dict[str, frozenset[str]]
     nodes: tuple[Node, ...]
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Labels of the nodes, each with its number where another node has the same label."""
+        labels = Counter(node.label for node in self.nodes)
+        return tuple(
+            f"{node.label} ({node.number})" if labels[node.label] > 1 else node.label
+            for node in self.nodes
+        )
+
     def within(self, inner: int, outer: int) -> bool:
         """Whether a node, by index, is another one or lies within it."""
         while inner >= 0 and inner != outer:
@@ -126,7 +137,10 @@ def parse_script(text: str, name: str = "program") -> Script:
         functions.append(function)
         nodes.append(of)
     outer = next((each for each in functions[1:] if each != name), name)
-    own = [[k for k, each in enumerate(nodes) if each == i] for i in range(len(found))]
+    own: list[list[int]] = [[] for _ in found]
+    for number, node_of in enumerate(nodes):
+        if node_of >= 0:
+            own[node_of].append(number)
     return Script(
         name=outer,
         text=("", *lines),
