@@ -140,6 +140,15 @@ class MotionRefusedError(UrEnergyError):
     """A motion that was not started, or was stopped, for safety."""
 
 
+def problem_words(error: Exception) -> str:
+    """Why something failed, for users: in the system's words, or as in the message of a library."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    if isinstance(error, UrEnergyError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else repr(error)
+
+
 # Python packages that are not installed: which one, and the command that installs it.
 
 NAMES_ON_PYPI = {"pinocchio": "pin", "yaml": "PyYAML"}

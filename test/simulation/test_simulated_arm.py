@@ -80,13 +80,15 @@ def test_bus_power_and_energy_are_explained_by_the_drives(moving):
     after = arm.energies()
     joints = after.joints().sum(axis=1) - before.joints().sum(axis=1)
     mechanical, electrical, copper, friction, output = joints
-    bus, driver, standby, braking = after.arm() - before.arm()
+    bus, driver, standby, braking, wall = after.arm() - before.arm()
     assert electrical == pytest.approx(mechanical + copper)
     assert bus == pytest.approx(electrical + driver + standby + braking, abs=0.1)
     assert output == pytest.approx(arm.stored_energy() - stored, abs=1e-3 * electrical)
     assert friction > 0.3 * electrical
     assert np.trapezoid(recorded.bus_power, recorded.time) == pytest.approx(bus, rel=0.005)
     assert arm.outputs["actual_robot_energy_consumed"] - before.bus == pytest.approx(bus)
+    mains = arm.wall.power(recorded["robot_mode"], recorded.bus_power)
+    assert np.trapezoid(mains, recorded.time) == pytest.approx(wall, rel=0.005)
 
 
 def test_truth_has_the_energies_of_any_interval_and_the_true_constants(moving):

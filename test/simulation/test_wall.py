@@ -1,13 +1,34 @@
-"""The simulated wall: its power, and what its meter reads."""
+"""The simulated wall: its power, what its meter reads, and real clients of its interfaces."""
 
 from __future__ import annotations
 
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from pymodbus.client import ModbusTcpClient
 
-from ur_energy_model.simulation.wall import SimulatedWall, draw_wall
+from test.sinks.mosquitto import Mosquitto
+from test.sinks.peers import free_port, needs_program, until
+from ur_energy_model.cli.main import main
+from ur_energy_model.errors import ControllerError, InputError
+from ur_energy_model.simulation.simulated_controller import Simulation
+from ur_energy_model.simulation.wall import (
+    SimulatedMeter,
+    SimulatedWall,
+    draw_wall,
+    listening_hosts,
+    serve_meter,
+)
+from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.meters import Meter
 
 PERFECT = SimulatedWall((30.0, 40.0, 45.0), 1.1, 1e-4, delay=0.7, resolution=0.0)
 
@@ -51,3 +72,129 @@ def test_a_meter_without_readings_is_silent() -> None:
     columns = replace(PERFECT, missed=1.0).readings(time, np.ones_like(time))
     assert np.isnan(columns["wall_power"]).all()
     assert not columns["wall_reading"].any()
+
+
+def test_the_live_meter_shows_delayed_means_and_nothing_while_silent() -> None:
+    meter, heard = SimulatedMeter(replace(PERFECT, period=0.5)), list[tuple[float, float]]()
+    meter.listeners.append(heard.append)
+    errors = []
+    for time in np.arange(0.0, 30.0, 0.002).tolist():
+        meter.update(time, 100.0 * time + 5.0 * time**2)  # power 100 + 10 t
+        if meter.shown is not None:
+            errors.append(meter.shown[0] - (100.0 + 10.0 * (time - 0.7 - 0.5)))
+    assert -5.1 < min(errors) < max(errors) < 0.1  # a reading is up to one period old
+    assert len(heard) == pytest.approx(56, abs=1)
+    silent = SimulatedMeter(replace(PERFECT, silences_per_hour=1e9, silence_seconds=(1e6, 1e6)))
+    for time in np.arange(0.0, 5.0, 0.002).tolist():
+        silent.update(time, time)
+        assert silent.shown is None
+
+
+def fetched(url: str) -> dict[str, object]:
+    with urllib.request.urlopen(url, timeout=60.0) as answer:
+        found: dict[str, object] = json.load(answer)
+        return found
+
+
+@pytest.fixture
+def meter() -> SimulatedMeter:
+    made = SimulatedMeter(PERFECT)
+    for time in np.arange(0.0, 3.0, 0.01).tolist():
+        made.update(time, 120.0 * time)
+    return made
+
+
+def reads_it(reader: Meter) -> Callable[[], bool]:
+    def found() -> bool:
+        power, energy, _ = reader.latest(np.array([HOST_CLOCK.now()]))[:, 0]
+        return bool(power == pytest.approx(120.0) and 0.0 < energy < 400.0)
+
+    return found
+
+
+def test_shelly_and_modbus_with_clients_of_others(meter: SimulatedMeter) -> None:
+    ports = free_port(), free_port()
+    with ExitStack() as servers:
+        urls = [f"http://127.0.0.1:{ports[0]}", f"modbus://127.0.0.1:{ports[1]}"]
+        http, modbus = serve_meter(meter, urls, servers)
+        status = fetched(http)
+        assert status["apower"] == pytest.approx(120.0)
+        for method, power in (("EM1", "act_power"), ("EM", "total_act_power"), ("PM1", "apower")):
+            url = http.replace("Switch", method)
+            assert fetched(url)[power] == pytest.approx(120.0)
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            fetched(http.replace("GetStatus", "Set"))
+        client = ModbusTcpClient("127.0.0.1", port=ports[1])
+        for address in (12, 52):
+            answer = client.read_input_registers(address, count=2, device_id=3)
+            found = client.convert_from_registers(answer.registers, client.DATATYPE.FLOAT32)
+            assert found == pytest.approx(120.0)
+        assert client.write_register(52, 1, device_id=3).isError()
+        for url in (http, modbus):
+            with Meter(url) as reader:
+                until(reads_it(reader))
+        meter.shown = None  # silent
+        assert client.read_input_registers(52, count=2, device_id=3).isError()
+        with pytest.raises(OSError, match="without response"):
+            fetched(http)
+        client.close()
+    for url in (http, modbus):
+        with Meter(url) as reader, pytest.raises(InputError, match="correct --meter"):
+            reader.require()
+
+
+@needs_program("mosquitto")
+def test_publishes_to_a_broker(meter: SimulatedMeter, tmp_path: Path) -> None:
+    with Mosquitto(tmp_path, "allow_anonymous true") as broker, ExitStack() as servers:
+        url = f"mqtt://127.0.0.1:{broker.port}/cell/meter"
+        assert serve_meter(meter, [url], servers) == [url]
+        with Meter(url) as reader:
+
+            def published() -> bool:
+                for listener in meter.listeners:
+                    assert meter.shown is not None
+                    listener(meter.shown)
+                return reads_it(reader)()
+
+            until(published)
+
+
+def test_addresses_of_the_meter(fresh_host: Callable[[], str]) -> None:
+    for url in ("127.0.0.1:8080", "http://127.0.0.1:99999", "http://[", "shelly://127.0.0.1"):
+        with pytest.raises(InputError, match="is no address of a meter"):
+            listening_hosts([url])
+    for url in ("http://0.0.0.0:1", "modbus://192.0.2.1:1"):
+        with pytest.raises(ControllerError, match="not a loopback address"):
+            Simulation("ur5e", host=fresh_host(), wall=[url]).build()
+
+
+def test_a_recording_has_every_sample_and_the_readings(
+    tmp_path: Path, fresh_host: Callable[[], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, bag, truth = fresh_host(), tmp_path / "bag", tmp_path / "truth.json"
+    lines = list[str]()
+    arm, controller = Simulation(
+        "ur5e", host=host, seed=3, truth=truth, wall=[f"http://{host}:{free_port()}"]
+    ).build(report=lines.append)
+    url = lines[0].rpartition(" ")[2]
+    with controller:
+        until(lambda: controller.box.arm.time > 64.0)  # the first readings
+        code = main(
+            ["record", "--host", host, "--duration", "3", "-o", str(bag), "--meter", url, "--json"]
+        )
+    arm.close()
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["lost"] == 0
+    samples = read_bag(bag)
+    assert (len(samples), samples.lost) == (1500, 0)
+    assert samples.info.extra["meter"] == url
+    power = samples["wall_power"][500:]  # the first samples may be older than the first reading
+    assert np.isfinite(power).all()
+    assert (power == np.round(power)).all()
+    assert samples["wall_reading"][-1] > samples["wall_reading"][0]
+    assert (np.diff(samples["wall_energy"][500:]) >= 0.0).all()
+    content = json.loads(truth.read_text())
+    total, seconds = content["total"], content["duration"]
+    wall = content["wall"]
+    least = wall["box"][2] * seconds + wall["proportional"] * total["bus_energy"]
+    assert least < total["wall_energy"] < 1.2 * least

@@ -112,6 +112,8 @@ store STORE  folder of the history store, or s3://BUCKET/PREFIX
 Record the telemetry of a robot (RTDE, port 30004) into a rosbag2 directory without losing a sample.
 Connection losses are bridged and recorded as gaps.
 $ ur_energy record --host 192.168.0.10 --duration 60 -o monday
+$ ur_energy record --host 192.168.0.10 -o monday \
+    --meter "http://192.168.0.20/rpc/Switch.GetStatus?id=0"
 --host ADDRESS!  address of the robot controller
 @robot the one that the controller names
 -o --output BAG!  directory to create
@@ -121,6 +123,8 @@ $ ur_energy record --host 192.168.0.10 --duration 60 -o monday
 --split-minutes M 0.001:1e9  start a new file every M minutes
 --split-mb M 0.001:1e9  start a new file every M megabytes
 --wait S =0.0 0.001:1e9  retry the connection for up to S seconds (default: try once)
+--meter URL  also record the readings of a power meter at the mains: http://HOST/rpc/METHOD?id=N
+    (Shelly), mqtt://HOST/TOPIC#path.in.json or modbus://HOST/UNIT?profile=NAME
 @json
 notes:
 Ctrl-C finishes the bag. The robot is only read, never commanded. Exit code 3:
@@ -506,6 +510,8 @@ $ ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold \
 --drive-set typical|s3  gears: typical of the arm's type, or those of the UR5 model of Battistini et
     al.
 --fault SPEC*  fault to simulate (listed below; may be repeated)
+--wall URL*  serve a power meter at the mains: http://A:P (a Shelly device) or modbus://A:P; or
+    publish it to a broker: mqtt://A:P/TOPIC (may be repeated)
 --truth FILE  write the ground truth (JSON) here at the end
 notes:
 The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.

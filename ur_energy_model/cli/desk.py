@@ -46,7 +46,9 @@ def simulate(options: argparse.Namespace) -> None:
             )
         names = "robot host motion seed ambient speed truth carried controller allow_network"
         arm, server = Simulation(
-            **picked(options, f"{names} session drive_set version=controller_version faults=fault"),
+            **picked(
+                options, f"{names} session drive_set version=controller_version faults=fault wall"
+            ),
             setup=setup,
         ).build(report=note)
         with contextlib.suppress(OSError):  # a higher priority, if permitted

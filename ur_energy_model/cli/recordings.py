@@ -6,6 +6,7 @@ import argparse
 import math
 import threading
 import time
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from ur_energy_model.telemetry.bag.recovery import recover_bag
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
+from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -54,7 +56,13 @@ def record(options: argparse.Namespace) -> None:
         patience=options.wait,
     )
     processor = time.process_time()
-    with source:
+    with ExitStack() as opened:
+        metered: TelemetrySource = source
+        meter = None if options.meter is None else opened.enter_context(Meter(options.meter))
+        if meter is not None:
+            meter.require()
+            metered = MeteredSource(source, meter)
+        opened.enter_context(metered)
         if source.info.robot is None:
             raise InputError(
                 options.host,
@@ -71,12 +79,12 @@ def record(options: argparse.Namespace) -> None:
             None if options.split_mb is None else round(1e6 * options.split_mb),
         )
         wanted_bag = RecorderOptions(split=split, duration=options.duration)
-        recorder = Recorder(source, options=wanted_bag, record=options.output)
+        recorder = Recorder(metered, options=wanted_bag, record=options.output)
         began = time.monotonic()
         with recorder:
             interrupted = threading.Event()
             with on_stop_signal(interrupted.set):
-                short = _watch(recorder, source, options.duration, interrupted)
+                short = _watch(recorder, source, meter, options.duration, interrupted)
                 try:
                     recorder.stop()
                 except RecordingError as error:
@@ -112,6 +120,7 @@ def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
 def _watch(
     recorder: Recorder,
     source: TelemetrySource,
+    meter: Meter | None,
     duration: float | None,
     interrupted: threading.Event,
 ) -> str | None:
@@ -138,6 +147,8 @@ def _watch(
             text = f"recording: {status.samples} samples, {status.lost} lost"
             report(0.0 if duration is None else min(1.0, seconds / duration), text)
             problem = link if status.state == "recording" else status.last_error
+            if problem is None and meter is not None and meter.problem is not None:
+                problem = f"power meter: {meter.problem}"
             if problem is not None and problem != shown:
                 note(problem)
             shown = problem

@@ -57,7 +57,7 @@ def _switch(name: str, default: str, text: str) -> LaunchArgument:
 
 
 _SINKS = _of("estimator", *(entry.name for entry in NODES["estimator"] if entry.launch))
-_BUDGET = _of("logger", *(entry.name for entry in NODES["logger"] if entry.launch))
+_RECORDING = _of("logger", *(entry.name for entry in NODES["logger"] if entry.launch))
 _NAMESPACE = LaunchArgument("namespace", "", "namespace of all nodes, one per robot")
 _PARAMS_FILE = LaunchArgument(
     "params_file", "", "YAML file with node parameters; launch arguments override it"
@@ -86,7 +86,7 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         *_of("estimator", "source", "bag", "effort_unit", "tf_prefix", "publish_rate"),
         *_of("estimator", "state_file"),
         *_of("logger", "record", "bag_directory"),
-        *_BUDGET,
+        *_RECORDING,
         *_of("logger", "publish_joint_states"),
         *_SINKS,
         _switch("logger", "true", "start the logger too (source: rtde only)"),
@@ -115,7 +115,7 @@ LAUNCH_FILES: dict[str, tuple[LaunchArgument, ...]] = {
         *_of("estimator", "tf_prefix", "publish_rate", "robot_model"),
         _switch("logger", "true", "start the logger too, on a connection to the controller"),
         *_of("logger", "record", "bag_directory"),
-        *_BUDGET,
+        *_RECORDING,
         *_SINKS,
         *_of("estimator", "state_file"),
         _PARAMS_FILE,

@@ -45,6 +45,7 @@ from ur_energy_model.telemetry.bag.recovery import recover_killed
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS
 from ur_energy_model.telemetry.joint_states import JointStateFormats, as_array
+from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
@@ -421,6 +422,7 @@ class LoggerNode(ManagedNode):
             resume=True,
             messages=tuple if self._energy is None else self._energy.take,
         )
+        self._meter = Meter(given.meter).__enter__() if given.meter else None
         self._session = RecordingSession(
             self._make_source, folder, options, self._tap, record=given.record
         )
@@ -440,8 +442,14 @@ class LoggerNode(ManagedNode):
         session.stop()
         self._connection.end(session.link)
         self._recording.update(session.status, last=True)
+        if self._meter is not None:
+            self._meter.__exit__()
 
     def _make_source(self) -> TelemetrySource:
+        source = self._robot_source()
+        return source if self._meter is None else MeteredSource(source, self._meter)
+
+    def _robot_source(self) -> TelemetrySource:
         if self._given_source is not None:
             return self._given_source()
         return RtdeSource(
@@ -511,6 +519,12 @@ class LoggerNode(ManagedNode):
         }
         if self._energy is not None:
             parts["energy topics"] = self._energy.part()
+        if self._meter is not None:
+            problem, url = self._meter.problem, self._meter.url
+            level, text = (OK, "sends readings") if problem is None else (WARN, problem)
+            parts["power meter"] = level, text, {"url": url}
+            line = None if problem is None else f"power meter {url}: {problem}"
+            self.lines.problem("meter", line, "the power meter sends readings", lines.WARN)
         self.publish_parts(parts)
 
     def _connection_part(self) -> Part:

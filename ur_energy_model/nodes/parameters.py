@@ -75,6 +75,10 @@ class LoggerParameters(LiveParameters):
         0.0, "RTDE output rate; 0 for the highest rate of the controller", unit="Hz",
         limits=(0.0, 500.0), flags=("--rate",),
     )
+    meter: str = option(
+        "", "URL of a power meter at the mains to record too, as of ur_energy record --meter; "
+        "empty for none", launch=True,
+    )
     fields: tuple[str, ...] = option(
         (), "RTDE fields to record; empty for all fields of the energy model"
     )

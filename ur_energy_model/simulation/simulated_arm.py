@@ -25,6 +25,7 @@ from ur_energy_model.simulation.plant import CURRENT, QD, Plant, Q, gear_twist
 from ur_energy_model.simulation.sensors import RtdeOutputs, Sensors
 from ur_energy_model.simulation.supervisor import Supervisor
 from ur_energy_model.simulation.supply import Energies, EnergyBalance, PowerSupply, TruthLog
+from ur_energy_model.simulation.wall import SimulatedWall
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion
@@ -201,6 +202,11 @@ class SimulatedArm:
         if self._truth is not None and self._truth.due(self.time):
             self._log_truth()
 
+    @property
+    def wall(self) -> SimulatedWall:
+        """The control box at the mains."""
+        return self._balance.wall
+
     def energies(self) -> Energies:
         """True energies since the start."""
         return self._balance.energies(self.time)
@@ -232,6 +238,7 @@ class SimulatedArm:
                 "standby_power": self.parameters.standby_power,
                 "driver_loss": self.parameters.driver_loss,
                 "session": self.session,
+                "wall": self.wall,
             },
         )
 

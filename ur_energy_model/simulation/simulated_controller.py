@@ -8,6 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from ur_energy_model.simulation.joint_controller import ControllerKind
 from ur_energy_model.simulation.rtde_session import RtdeSession
 from ur_energy_model.simulation.simulated_arm import SimulatedArm
 from ur_energy_model.simulation.tcp_server import TcpServer
+from ur_energy_model.simulation.wall import SimulatedMeter, listening_hosts, serve_meter
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.trajectory.named_motions import named_motion
@@ -96,7 +98,8 @@ class SimulatedController:
 
     One thread serves clients until a tick is due, advances the arm by one cycle and sends the
     packages of that cycle. Nothing is shared between threads, and a slow client cannot delay a
-    tick. `speed` is a factor on real time, `report` is called with every message for users.
+    tick. `speed` is a factor on real time, `report` is called with every message for users, `wall`
+    are addresses of a meter at the mains (`serve_meter`).
 
     Attributes:
         box: the controller without its ports.
@@ -114,6 +117,7 @@ class SimulatedController:
         *,
         faults: Faults | None = None,
         speed: float = 1.0,
+        wall: Sequence[str] = (),
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.host, self._report, self.faults = host, report, faults or Faults()
@@ -122,7 +126,8 @@ class SimulatedController:
         self._to_skip = 0
         self._stop = threading.Event()
         self._failure: BaseException | None = None
-        self._server = TcpServer()
+        self._meter = SimulatedMeter(arm.wall) if wall else None
+        self._meter_servers, self._server = ExitStack(), TcpServer()
         sessions = {
             RTDE_PORT: lambda: RtdeSession(self.box, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
@@ -134,8 +139,11 @@ class SimulatedController:
         try:
             for port, make in sessions.items():
                 self._server.listen(host, port, make)
+            if self._meter is not None:
+                for url in serve_meter(self._meter, wall, self._meter_servers):
+                    report(f"power meter at the mains: {url}")
         except UrEnergyError:
-            self._server.close()
+            self._close()
             raise
 
     @property
@@ -162,8 +170,12 @@ class SimulatedController:
                 self.ticker.serve()
                 self._tick()
         finally:
-            self._server.close()
+            self._close()
             gc.unfreeze()
+
+    def _close(self) -> None:
+        self._server.close()
+        self._meter_servers.close()
 
     def stop(self) -> None:
         """Make `run` return; may be called from a signal handler or another thread."""
@@ -176,6 +188,8 @@ class SimulatedController:
         if fault := faults.take_due("late_ticks"):
             time.sleep(fault.number / 1000.0)
         self.box.step()
+        if self._meter is not None:
+            self._meter.update(self.box.arm.time, self.box.arm.energies().wall)
         if faults.faults:
             self.box.replace_values(faults.replaced_values(self.box.values))
         messages = [*self.box.messages]
@@ -250,6 +264,7 @@ class Simulation:
     allow_network: bool = False  # accept addresses that other machines can reach
     session: int = 0
     drive_set: DriveSet = "typical"
+    wall: Sequence[str] = ()  # addresses of a meter at the mains
 
     def build(
         self, report: Callable[[str], None] = lambda text: None
@@ -278,14 +293,17 @@ class Simulation:
         arm.tick()  # compiles and loads what is used first, before the clock starts
         identity = SimulatedIdentity.for_robot(robot, version, self.seed, Path(self.motion).stem)
         server = SimulatedController(
-            arm, self.host, identity, faults=faults, speed=self.speed, report=report
+            arm, self.host, identity, faults=faults, speed=self.speed, wall=self.wall, report=report
         )
         return arm, server
 
     def _check(self, robot: RobotDescription, version: tuple[int, ...]) -> None:
-        if not self.allow_network and not is_loopback(self.host):
+        hosts = (self.host, *listening_hosts(self.wall))
+        for host in () if self.allow_network else hosts:
+            if is_loopback(host):
+                continue
             raise ControllerError(
-                self.host,
+                host,
                 "is not a loopback address: other machines could mistake it for a robot",
                 "use 127.0.0.1, 127.0.0.2, ... or add --allow-network",
             )

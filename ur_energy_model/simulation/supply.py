@@ -15,6 +15,7 @@ from ur_energy_model.files import new_file, write_text
 from ur_energy_model.simulation.commands import PowerCommand, RobotMode
 from ur_energy_model.simulation.parameters import ArmParameters, constants
 from ur_energy_model.simulation.plant import ABS_CURRENT, COPPER, FRICTION, GEAR, SHAFT
+from ur_energy_model.simulation.wall import draw_wall
 from ur_energy_model.typing import Array
 
 # The 48 V bus: supply with source resistance, capacitance, braking resistor, energy counters.
@@ -155,7 +156,7 @@ JOINT_ENERGIES = (
     "friction_energy",
     "output_energy",
 )
-ARM_ENERGIES = ("bus_energy", "driver_energy", "standby_energy", "braking_energy")
+ARM_ENERGIES = ("bus_energy", "driver_energy", "standby_energy", "braking_energy", "wall_energy")
 
 
 class Energies(NamedTuple):
@@ -169,6 +170,7 @@ class Energies(NamedTuple):
     driver: float
     standby: float
     braking: float
+    wall: float  # at the mains
 
     def joints(self) -> Array:
         """Joint energies in the order of JOINT_ENERGIES [5, n], J."""
@@ -176,7 +178,7 @@ class Energies(NamedTuple):
         return np.stack([work, work + copper, copper, friction, work - friction])
 
     def arm(self) -> Array:
-        """Whole-arm energies in the order of ARM_ENERGIES [4], J."""
+        """Whole-arm energies in the order of ARM_ENERGIES [5], J."""
         return np.array(self[4:])
 
 
@@ -270,6 +272,7 @@ class EnergyBalance:
 
     Attributes:
         bus: supply, capacitance and braking resistor.
+        wall: the control box in front of it, drawn from the number of the arm.
         ambient, temperature: of the air and of the joints [n], degC.
     """
 
@@ -277,11 +280,11 @@ class EnergyBalance:
         self, parameters: ArmParameters, dt: float, ambient: float, warmth: float = 1.0
     ) -> None:
         p, n = parameters, len(parameters.gear_ratio)
-        self.bus, self.ambient = Bus(), ambient
+        self.bus, self.ambient, self.wall = Bus(), ambient, draw_wall(p.seed)
         self.temperature = np.asarray(ambient + warmth * p.thermal_resistance * p.standby_heat)
         self._parameters, self._dt = p, dt
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
-        self._passed = self._driver = self._standby = 0.0
+        self._passed = self._driver = self._standby = self._wall = 0.0
         self._drives, self._heated = np.zeros((5, n)), np.zeros(n)
 
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
@@ -289,7 +292,7 @@ class EnergyBalance:
 
         `drives` are the sums of the plant since the start [5, n] (`Plant.energy`).
         """
-        p, dt = self._parameters, self._dt
+        p, dt, supplied = self._parameters, self._dt, self.bus.supplied
         spent = drives - self._drives
         self._drives = drives.copy()
         driver = p.driver_loss * float(spent[ABS_CURRENT].sum())
@@ -301,6 +304,8 @@ class EnergyBalance:
             self.bus.advance(dt, (electrical + driver + standby) / dt)
         else:
             self.bus.switch_off()
+        power = self.wall.power(supply.mode, (self.bus.supplied - supplied) / dt)
+        self._wall += dt * float(power)
         self._passed += dt
         if self._passed < self._thermal_step - 0.5 * dt:
             return False
@@ -320,5 +325,5 @@ class EnergyBalance:
         friction = sums[FRICTION] + sums[GEAR]
         return Energies(
             time, sums[SHAFT], sums[COPPER], friction, bus.supplied, self._driver, self._standby,
-            bus.braked,
+            bus.braked, self._wall,
         )  # fmt: skip

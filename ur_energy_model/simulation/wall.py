@@ -1,20 +1,36 @@
-"""The mains side of a simulated robot: control box, 48 V supply, and a power meter in front."""
+"""The mains side of a simulated robot: control box, 48 V supply, and a power meter in front.
+
+The meter is served as real ones are: as a Shelly device, over Modbus TCP, and to an MQTT broker.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ur_energy_model.simulation.commands import RobotMode
+from ur_energy_model.errors import ControllerError, InputError, optional_import, problem_words
+from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.parameters import constants
-from ur_energy_model.typing import Array
+from ur_energy_model.telemetry.meters import (
+    MODBUS_PORT,
+    SILENT_PERIODS,
+    SILENT_SECONDS,
+    MeterProfile,
+)
+from ur_energy_model.typing import Array, Mask
 
 _STREAM = 20261128
 COUNTER_STEP = 3.6  # resolution of the meter's counter [J]: 1 mWh
-SILENT_PERIODS, SILENT_SECONDS = 5.0, 10.0
-"""A reading is held for so many update periods, and so many seconds at least."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +56,10 @@ class SimulatedWall:
 
     def power(self, robot_mode: ArrayLike, bus_power: ArrayLike) -> Array:
         """Power at the mains [n], W, from RTDE robot modes [n] and the bus power [n], W."""
-        on = np.searchsorted([RobotMode.POWER_ON, RobotMode.RUNNING], robot_mode, "right")
+        on = np.searchsorted([POWER_OFF, BACKDRIVE - 1], robot_mode)
         bus = np.asarray(bus_power, dtype=float)
-        return np.asarray(self.box)[on] + (self.proportional + self.quadratic * bus) * bus
+        box: Array = np.asarray(self.box)[on]
+        return np.asarray(box + (self.proportional + self.quadratic * bus) * bus)
 
     def readings(self, time: Array, power: Array) -> dict[str, Array]:
         """The meter's columns beside samples of the true power.
@@ -62,7 +79,7 @@ class SimulatedWall:
         ends = np.arange(
             time[0] - self.delay - self.period * random.random(), time[-1], self.period
         )
-        ends = ends[self._arrive(ends, random)]
+        ends = ends[self.arrivals(ends, random)[0]]
         watts, joules = self.measured(ends, known, energy, random)
         arrival = ends + self.delay
         last = np.searchsorted(arrival, time, "right") - 1
@@ -89,18 +106,18 @@ class SimulatedWall:
             watts = self.resolution * np.round(watts / self.resolution)
         return watts, COUNTER_STEP * np.floor(joules / COUNTER_STEP)
 
-    def _arrive(self, ends: Array, random: np.random.Generator) -> Array:
-        """Which readings arrive [m]."""
-        arrive = random.random(len(ends)) >= self.missed
-        hours = (ends[-1] - ends[0]) / 3600.0 if len(ends) else 0.0
-        count = random.poisson(self.silences_per_hour * hours)
-        for start, seconds in zip(
-            random.uniform(ends[0], ends[-1], count) if count else (),
-            random.uniform(*self.silence_seconds, count),
-            strict=True,
-        ):
-            arrive &= (ends < start) | (ends > start + seconds)
-        return arrive
+    def arrivals(
+        self, ends: Array, random: np.random.Generator, silent_until: float = -np.inf
+    ) -> tuple[Mask, float]:
+        """Which readings arrive [m], and until when the meter is silent after them [s]."""
+        chance = self.silences_per_hour * self.period / 3600.0
+        begun = random.random(len(ends)) < chance
+        seconds = random.uniform(*self.silence_seconds, len(ends))
+        until = np.maximum.accumulate(
+            np.append(silent_until, np.where(begun, ends + seconds, -np.inf))
+        )
+        missed = random.random(len(ends)) < self.missed
+        return ~missed & (ends > until[1:]), float(until[-1])
 
 
 def draw_wall(seed: int) -> SimulatedWall:
@@ -121,3 +138,174 @@ def draw_wall(seed: int) -> SimulatedWall:
         silence_seconds=tuple(table["silence"]["seconds"]),
         seed=seed,
     )
+
+
+# The meter, live, and its interfaces.
+
+_KEPT = 0.02  # period in which the energy is kept for the means [s]
+
+
+class SimulatedMeter:
+    """What the meter of a wall shows now.
+
+    Attributes:
+        shown: power [W] and counter [J]; None before the first reading, and while it is silent.
+        listeners: called with every new reading.
+    """
+
+    def __init__(self, wall: SimulatedWall) -> None:
+        self.wall, self.listeners = wall, list[Callable[[tuple[float, float]], object]]()
+        self.shown: tuple[float, float] | None = None
+        self._random = np.random.default_rng([wall.seed, _STREAM, 2])
+        span = wall.averaging + wall.period
+        self._known: deque[tuple[float, float]] = deque(maxlen=round(span / _KEPT) + 2)
+        self._coming: deque[tuple[float, tuple[float, float]]] = deque()
+        self._due = self._silent_until = -np.inf
+
+    def update(self, time: float, energy: float) -> None:
+        """Follow the true energy at the mains [J] at a time [s]."""
+        known, wall, due = self._known, self.wall, time >= self._due
+        if due or time - known[-1][0] >= _KEPT:
+            known.append((time, energy))
+        if due:
+            self._due, end = time + wall.period, np.array([time])
+            arrives, self._silent_until = wall.arrivals(end, self._random, self._silent_until)
+            if arrives[0] and time - known[0][0] >= wall.averaging:
+                times, energies = np.array(known).T
+                watts, joules = wall.measured(end, times, energies, self._random)
+                self._coming.append((time + wall.delay, (float(watts[0]), float(joules[0]))))
+        new = False
+        while self._coming and self._coming[0][0] <= time:
+            self.shown, new = self._coming.popleft()[1], True
+        if time < self._silent_until:
+            self.shown, new = None, False
+        for listener in self.listeners if new else ():
+            assert self.shown is not None
+            listener(self.shown)
+
+
+def listening_hosts(urls: Iterable[str]) -> list[str]:
+    """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL."""
+    found = []
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in _INTERFACES and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            remedy = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC"
+            raise InputError("--wall", f"'{url}' is no address of a meter", remedy)
+        if parts.scheme != "mqtt":
+            found.append(str(parts.hostname))
+    return found
+
+
+def serve_meter(meter: SimulatedMeter, urls: Iterable[str], stack: ExitStack) -> list[str]:
+    """Serve a meter at http://A:P and modbus://A:P, and publish it to mqtt://A:P/TOPIC.
+
+    Returns the URL of each for `ur_energy record --meter`; the end of the stack ends the servers.
+
+    Raises:
+        ControllerError: an address cannot be used.
+    """
+    found = []
+    for url in urls:
+        parts = urlsplit(url)
+        kind, port = _INTERFACES[parts.scheme]
+        place = str(parts.hostname), parts.port or port, parts.path.strip("/") or "meter"
+        try:
+            found.append(stack.enter_context(kind(meter, *place)))
+        except (OSError, RuntimeError) as error:
+            problem = f"the meter cannot be served ({problem_words(error)})"
+            raise ControllerError(url, problem, "choose another address or port") from None
+    return found
+
+
+_POWERS = {"Switch": "apower", "PM1": "apower", "EM1": "act_power", "EM": "total_act_power"}
+
+
+def _status(shown: tuple[float, float], power: str = "apower") -> bytes:
+    """Status of a component of a Shelly device."""
+    return json.dumps({"id": 0, power: shown[0], "aenergy": {"total": shown[1] / 3600.0}}).encode()
+
+
+@contextmanager
+def _shelly(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path, shown = urlsplit(self.path).path, meter.shown
+            power = _POWERS.get(path.removeprefix("/rpc/").removesuffix(".GetStatus"))
+            if power is None:
+                self.send_error(404)
+            elif shown is not None:  # else no answer at all
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(_status(shown, power))
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing on stderr."""
+
+    server = ThreadingHTTPServer((host, port), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+    thread.start()
+    yield f"http://{host}:{port}/rpc/Switch.GetStatus?id=0"
+    server.shutdown()
+    server.server_close()
+
+
+@contextmanager
+def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str]:
+    """Registers of both Eastron profiles, of every unit."""
+    with optional_import("meters"):
+        from pymodbus.client import ModbusTcpClient as Client
+        from pymodbus.constants import ExcCodes
+        from pymodbus.server import ModbusTcpServer
+        from pymodbus.simulator import DataType, SimData, SimDevice
+
+    profiles = [MeterProfile.load(name) for name in ("eastron_sdm", "eastron_sdm_single")]
+
+    async def show(
+        _f: int, begin: int, _a: int, _n: int, now: list[int], written: object
+    ) -> ExcCodes | None:
+        if written is not None:
+            return ExcCodes.ILLEGAL_FUNCTION
+        if meter.shown is None:
+            return ExcCodes.DEVICE_FAILURE
+        for profile in profiles:
+            for register, value in zip((profile.power, profile.energy), meter.shown, strict=True):
+                assert register is not None
+                kind, at = Client.DATATYPE[register.type.upper()], register.address - begin
+                now[at : at + 2] = Client.convert_to_registers(value / register.scale, kind)
+        return None
+
+    async def start() -> ModbusTcpServer:
+        data = SimData(0, count=400, datatype=DataType.REGISTERS)
+        server = ModbusTcpServer(SimDevice(0, [data], action=show), address=(host, port))
+        await server.serve_forever(background=True)
+        return server
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(10.0)
+    yield f"modbus://{host}:{port}/1?profile=eastron_sdm"
+    asyncio.run_coroutine_threadsafe(server.shutdown(), loop).result(10.0)
+    loop.call_soon_threadsafe(loop.stop)
+
+
+@contextmanager
+def _mqtt(meter: SimulatedMeter, host: str, port: int, topic: str) -> Iterator[str]:
+    """Publishes to a broker, as soon as it is there."""
+    with optional_import("meters"):
+        import paho.mqtt.client as mqtt
+    client = mqtt.Client()
+    client.connect_async(host, port)
+    client.loop_start()
+    meter.listeners.append(lambda shown: client.publish(topic, _status(shown)))
+    yield f"mqtt://{host}:{port}/{topic}"
+    client.disconnect()
+    client.loop_stop()
+
+
+_INTERFACES = {"http": (_shelly, 80), "modbus": (_modbus, MODBUS_PORT), "mqtt": (_mqtt, 1883)}

@@ -14,7 +14,7 @@ from typing import Protocol
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.topics import numbers
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import problem_words
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.source import LinkStatus
 
@@ -220,12 +220,3 @@ class QueuedSink(Sink):
             self._changed.wait_for(lambda: self._waiting or self._closing)
             in_time = time.monotonic() <= self._deadline
             return self._waiting.popleft() if self._waiting and in_time else None
-
-
-def problem_words(error: Exception) -> str:
-    """Why a sink failed, for users: in the system's words, or as in the message of a library."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error) or type(error).__name__
-    if isinstance(error, UrEnergyError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else repr(error)

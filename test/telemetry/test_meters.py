@@ -1,0 +1,495 @@
+"""Power meters: real clients against real servers on loopback, faults, and columns of samples."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paho.mqtt.client as mqtt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pymodbus.server import ModbusTcpServer
+from pymodbus.simulator import DataType, SimData, SimDevice
+
+from test.sinks.mosquitto import Mosquitto
+from test.sinks.peers import free_port, needs_program, until
+from test.telemetry.conftest import make_telemetry
+from test.telemetry.scripted_source import ScriptedSource
+from ur_energy_model.errors import InputError
+from ur_energy_model.telemetry import meters
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.fields import METER_FIELDS
+from ur_energy_model.telemetry.meters import (
+    FrozenCheck,
+    Meter,
+    MeteredSource,
+    MeterProfile,
+    Reading,
+    json_reading,
+)
+from ur_energy_model.telemetry.samples import Telemetry
+
+SHELLY = {"id": 0, "apower": 123.4, "aenergy": {"total": 1.5, "by_minute": [0.0]}}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(meters, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(meters, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(meters, "LONGEST_PAUSE", 0.02)
+
+
+def shown(meter: Meter) -> list[float]:
+    """Power, energy and number of the last reading."""
+    return meter.latest(np.array([HOST_CLOCK.now()]))[:, 0].tolist()
+
+
+def reads(meter: Meter, power: float) -> Callable[[], bool]:
+    return lambda: bool(math.isclose(shown(meter)[0], power, rel_tol=1e-6))
+
+
+# URLs and profiles.
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("192.168.0.20", "not the URL"),
+        ("ftp://cell/x", "not the URL"),
+        ("http://a b/rpc/Switch.GetStatus", "not the URL"),
+        ("http://cell:99999/rpc/Switch.GetStatus", "not valid"),
+        ("http://admin:secret@cell/rpc/Switch.GetStatus", "password"),
+        ("http://cell/rpc/Switch.Set?id=0&on=false", "GetStatus"),
+        ("http://cell/relay/0?turn=off", "GetStatus"),
+        ("mqtt://cell", "topic"),
+        ("mqtt://cell/meters/+", "wildcards"),
+        ("modbus://cell/1", "profile"),
+        ("modbus://cell/one?profile=eastron_sdm", "unit"),
+        ("modbus://cell/1?profile=eastron_smd", "did you mean 'eastron_sdm'"),
+        ("modbus://cell/1?profile=../robots/ur5e", "no profile"),
+        ("modbus://cell/1?profile=/nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_wrong_urls_are_refused_in_a_line(url: str, words: str) -> None:
+    with pytest.raises(InputError, match=words) as refusal:
+        Meter(url)
+    assert "secret" not in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert refusal.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "schema: 1\nregisters: coils\nword_order: big\npower: {address: 0, type: int16}",
+        "schema: 1\nregisters: input\nword_order: big\npower: {address: 70000, type: int16}",
+        "schema: 1\nregisters: input\nword_order: big\npower: {address: 0, type: text}",
+        "schema: 1\nregisters: input\nword_order: big",
+        "schema: 1\nregisters: input\nword_order: big\npower: {address: 0, tpye: int16}",
+    ],
+)
+def test_wrong_profiles_are_refused_with_the_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "meter.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"meter\.yaml"):
+        MeterProfile.load(str(file))
+
+
+# Answers in JSON.
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "expected"),
+    [
+        (json.dumps(SHELLY), "", (123.4, 5400.0)),
+        ('{"act_power": -3}', "", (-3.0, None)),
+        ('{"total_act_power": 50, "a_act_power": 50}', "", (50.0, None)),
+        (json.dumps({"switch:0": SHELLY}), "switch:0", (123.4, 5400.0)),
+        ("77.5", "", (77.5, None)),
+        ('{"ENERGY": {"Power": [1, 90]}}', "ENERGY.Power.1", (90.0, None)),
+    ],
+)
+def test_json(text: str, path: str, expected: tuple[float, float | None]) -> None:
+    reading = json_reading(text.encode(), [key for key in path.split(".") if key])
+    assert isinstance(reading, Reading)
+    power, energy = expected
+    assert reading.power == power
+    assert math.isnan(reading.energy) if energy is None else reading.energy == energy
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda parts: st.lists(parts) | st.dictionaries(st.sampled_from(["apower", "a", ""]), parts),
+    max_leaves=8,
+)
+
+
+@given(st.binary() | JSON.map(json.dumps).map(str.encode), st.lists(st.sampled_from(["a", "0"])))
+def test_garbage_is_no_number(content: bytes, path: list[str]) -> None:
+    reading = json_reading(content, path)
+    if isinstance(reading, Reading):
+        assert abs(reading.power) <= 1e6
+    else:
+        assert len(reading) < 300
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 60000, "1" * 5000, "1e999", "true", '"80"', "{}", "9" * 66000]
+)
+def test_what_json_cannot_hold_is_no_number(text: str) -> None:
+    assert isinstance(json_reading(text.encode(), []), str)
+
+
+# Shelly: HTTP.
+
+
+class Http:
+    """An HTTP server that answers with a text, or hands the connection to a function."""
+
+    def __init__(self) -> None:
+        self.text, self.status, self.paths = json.dumps(SHELLY), 200, list[str]()
+        self.serve: Callable[[Any], None] | None = None
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                owner.paths.append(self.path)
+                if owner.serve is not None:
+                    self.close_connection = True
+                    with suppress(OSError):
+                        owner.serve(self.wfile)
+                    return
+                self.send_response(owner.status)
+                self.send_header("Content-Length", str(len(owner.text)))
+                self.send_header("Location", "/elsewhere")
+                self.end_headers()
+                self.wfile.write(owner.text.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/rpc/Switch.GetStatus?id=0"
+
+
+@pytest.fixture
+def http() -> Iterator[Http]:
+    made = Http()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def endless(stream: Any) -> None:
+    stream.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(10_000):
+        stream.write(b"1" * 10_000)
+
+
+def slow(stream: Any) -> None:
+    stream.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    pause = threading.Event()
+    for _ in range(30):
+        stream.write(b"1")
+        pause.wait(0.1)
+
+
+def test_shelly(http: Http) -> None:
+    with Meter(http.url) as meter:
+        meter.require()
+        until(lambda: shown(meter)[2] > 3)
+        assert shown(meter)[:2] == [123.4, 5400.0]
+        assert meter.problem is None
+    assert set(http.paths) == {"/rpc/Switch.GetStatus?id=0"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"status": 302}, "HTTP 302"),
+        ({"status": 401}, "password"),
+        ({"status": 404}, "HTTP 404"),
+        ({"text": "<html>"}, "no power"),
+        ({"text": '{"output": true}'}, "no power"),
+        ({"text": '{"apower": 1e9}'}, "no power"),
+        ({"serve": endless}, "longer"),
+        ({"serve": slow}, "too slow|timed out"),
+        ({"serve": lambda stream: stream.write(b"\x00\xff" * 1000)}, "BadStatusLine"),
+        ({"serve": lambda stream: None}, "closed connection"),
+    ],
+)
+def test_faults_of_a_web_server_are_gaps_and_it_comes_back(
+    http: Http, fault: dict[str, Any], words: str
+) -> None:
+    for name, value in fault.items():
+        setattr(http, name, value)
+    with Meter(http.url) as meter:
+        with pytest.raises(InputError, match=words):
+            meter.require()
+        assert np.isnan(shown(meter)[0])
+        http.text, http.status, http.serve = '{"apower": 80}', 200, None
+        until(reads(meter, 80.0))
+        assert meter.problem is None
+    assert all(path.startswith("/rpc/") for path in http.paths)  # no redirect was followed
+
+
+def test_no_meter_at_the_address() -> None:
+    url = f"http://127.0.0.1:{free_port()}/rpc/PM1.GetStatus?id=0"
+    with Meter(url) as meter, pytest.raises(InputError, match="refused"):
+        meter.require()
+
+
+# MQTT.
+
+
+@needs_program("mosquitto")
+def test_mqtt(tmp_path: Path) -> None:
+    broker = Mosquitto(tmp_path, "allow_anonymous true")
+    publisher = mqtt.Client()
+    with Meter(f"mqtt://127.0.0.1:{broker.port}/cell/meter#ENERGY.Power") as meter:
+        with pytest.raises(InputError, match="refused"):
+            meter.require()
+        with broker:
+            publisher.connect("127.0.0.1", broker.port)
+            publisher.publish("cell/meter", '{"ENERGY": {"Power": 1}}', retain=True)  # old
+            publisher.loop_start()
+
+            def send(text: str) -> None:
+                publisher.publish("cell/meter", text).wait_for_publish(20.0)
+
+            def sent() -> bool:
+                send('{"ENERGY": {"Power": 95}}')
+                return reads(meter, 95.0)()
+
+            until(sent)
+            send('{"ENERGY": {"Power": 95.5}}')
+            until(reads(meter, 95.5))
+            number = shown(meter)[2]
+            for text in ("", "garbage", "x" * 200_000, '{"ENERGY": {}}'):
+                send(text)
+            send('{"ENERGY": {"Power": 96}}')
+            until(reads(meter, 96.0))
+            assert shown(meter)[2] == number + 1
+            assert meter.problem is None
+            broker.kill()
+            publisher.loop_stop()
+        broker.start()
+        publisher.reconnect()
+        publisher.loop_start()
+        until(lambda: (send('{"ENERGY": {"Power": 97}}'), reads(meter, 97.0)())[1])
+        publisher.loop_stop()
+        broker.kill()
+
+
+# Modbus TCP.
+
+
+@contextmanager
+def modbus(registers: dict[int, list[int]], port: int) -> Iterator[None]:
+    """Pymodbus's server with input registers."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    async def start() -> ModbusTcpServer:
+        data = [
+            SimData(address, values=values, datatype=DataType.REGISTERS)
+            for address, values in registers.items()
+        ]
+        empty = [SimData(0, values=0, datatype=DataType.BITS)]
+        nothing = [SimData(0, values=0, datatype=DataType.REGISTERS)]
+        device = SimDevice(7, (empty, empty, nothing, data))
+        server = ModbusTcpServer(device, address=("127.0.0.1", port))
+        await server.serve_forever(background=True)
+        return server
+
+    server = asyncio.run_coroutine_threadsafe(start(), loop).result(20.0)
+    yield
+    asyncio.run_coroutine_threadsafe(server.shutdown(), loop).result(20.0)
+    loop.call_soon_threadsafe(loop.stop)
+
+
+def of_float(value: float) -> list[int]:
+    return list(struct.unpack(">HH", struct.pack(">f", value)))
+
+
+def of_int(value: int) -> list[int]:
+    return list(struct.unpack(">HH", struct.pack(">i", value)))[::-1]  # the low word first
+
+
+@pytest.mark.parametrize(
+    ("profile", "registers", "expected"),
+    [
+        ("eastron_sdm", {52: of_float(123.5), 72: of_float(1.25)}, [123.5, 4.5e6]),
+        ("eastron_sdm_single", {12: of_float(80.0), 342: of_float(0.5)}, [80.0, 1.8e6]),
+        ("carlo_gavazzi_em300", {40: of_int(1234), 52: of_int(70_000)}, [123.4, 2.52e10]),
+        ("own.yaml", {0: [0xFFFE]}, [-20.0, math.nan]),
+    ],
+)
+def test_modbus_profiles(
+    profile: str,
+    registers: dict[int, list[int]],
+    expected: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if profile == "own.yaml":
+        profile = str(tmp_path / profile)
+        power = "power: {address: 0, type: int16, scale: 10}"
+        Path(profile).write_text(f"schema: 1\nregisters: input\nword_order: big\n{power}")
+    monkeypatch.setattr(meters, "SILENT_SECONDS", 0.0)
+    port = free_port()
+    with Meter(f"modbus://127.0.0.1:{port}/7?profile={profile}") as meter:
+        with modbus(registers, port):
+            until(reads(meter, expected[0]))
+            np.testing.assert_allclose(shown(meter)[:2], expected, rtol=1e-6)
+            number = shown(meter)[2]
+        until(lambda: meter.problem is not None)
+        with modbus(registers, port):  # it comes back
+            until(lambda: shown(meter)[2] > number)
+
+
+@pytest.mark.parametrize(
+    ("unit", "registers"), [(7, {0: [1]}), (8, {52: of_float(1.0), 72: of_float(1.0)})]
+)
+def test_other_registers_or_unit(unit: int, registers: dict[int, list[int]]) -> None:
+    port = free_port()
+    url = f"modbus://127.0.0.1:{port}/{unit}?profile=eastron_sdm"
+    refused = pytest.raises(InputError, match=r"check unit and profile|does not answer")
+    with modbus(registers, port), Meter(url) as meter, refused:
+        meter.require()
+
+
+@pytest.mark.parametrize("scheme", ["modbus", "mqtt", "http"])
+@pytest.mark.parametrize(
+    "noise", [b"", b"\0" * 3000, b"\x00\x01\x00\x00\xff\xff\x07\x04\x04", b"HTTP"]
+)
+def test_a_peer_that_speaks_something_else(scheme: str, noise: bytes) -> None:
+    """Whatever is sent, and however much of it, the meter is silent and says why."""
+    tails = {
+        "modbus": "/7?profile=eastron_sdm",
+        "mqtt": "/topic",
+        "http": "/rpc/Switch.GetStatus?id=0",
+    }
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def serve() -> None:
+            while not over.is_set():
+                with suppress(OSError):
+                    peer, _ = listener.accept()
+                    with peer:
+                        peer.settimeout(0.05)
+                        for _ in range(50):
+                            peer.sendall(noise or b"x" * 100_000)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        with Meter(f"{scheme}://{address}{tails[scheme]}") as meter:
+            until(lambda: meter.problem is not None)
+            assert np.isnan(shown(meter)[0])
+        over.set()
+
+
+# Columns of samples.
+
+
+class KnownMeter:
+    """Readings that a test gives."""
+
+    def __init__(self) -> None:
+        self.url, self.problem = "known", None
+        self.power, self.number = 90.0, 1.0
+
+    def latest(self, stamp: np.ndarray) -> np.ndarray:
+        return np.repeat([[self.power], [math.nan], [self.number]], len(stamp), axis=1)
+
+
+def test_a_reading_is_held_for_a_while_and_then_a_gap(http: Http) -> None:
+    with Meter(http.url) as meter:
+        began = HOST_CLOCK.now()
+        until(lambda: shown(meter)[2] > 2)
+    seconds = np.array([-1.0, 0.0, 8.0, 60.0])  # from the last readings on, which end here
+    found = meter.latest(HOST_CLOCK.now() + (1e9 * seconds).astype(np.int64))
+    assert np.isnan(found[:2]).any(axis=0).tolist()[1:] == [False, False, True]
+    assert len(set(found[2, 1:])) == 1
+    assert found[2, 1] > 2
+    before = meter.latest(np.array([began - 10**9]))[:, 0]
+    assert np.isnan(before[:2]).all()
+    assert before[2] == 0.0
+
+
+def batch_of(first: int, bus: float) -> Telemetry:
+    """Half a second of samples with a constant bus power."""
+    batch = make_telemetry(
+        250, fields=("actual_robot_voltage", "actual_robot_current"), first=first
+    )
+    columns = {"actual_robot_voltage": np.full(250, 48.0)}
+    columns["actual_robot_current"] = np.full(250, bus / 48.0)
+    return replace(batch, columns={**batch.columns, **columns})
+
+
+def test_every_sample_gets_the_columns_and_events_tell_of_the_meter() -> None:
+    source, meter = ScriptedSource(), KnownMeter()
+    with MeteredSource(source, meter) as metered:  # type: ignore[arg-type]
+        assert metered.fields == (*source.fields, *METER_FIELDS)
+        assert metered.info.extra["meter"] == "known"
+        source.give_last(batch_of(0, 50.0))
+        batch = metered.read(1.0)
+        assert batch is not None
+        assert len(batch) == 250
+        assert batch["wall_power"].tolist() == [90.0] * 250
+        assert np.isnan(batch["wall_energy"]).all()
+        assert metered.take_events() == []
+        meter.problem = "timed out"  # type: ignore[assignment]
+        assert "timed out" in metered.take_events()[0].text
+        assert metered.take_events() == []
+        meter.problem = None
+        assert len(metered.take_events()) == 1
+
+
+@pytest.mark.parametrize(
+    ("bus", "values", "frozen"),
+    [
+        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0, True),
+        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0 + (t > 35.0), False),
+        (lambda t: 40.0, lambda t: 90.0, False),  # at rest the same reading is right
+        (lambda t: 40.0 + 100.0 * (t % 2.0 >= 1.0), lambda t: 90.0, False),  # fast cycles
+    ],
+)
+def test_frozen_meters(
+    bus: Callable[[float], float], values: Callable[[float], float], frozen: bool
+) -> None:
+    source, meter = ScriptedSource(), KnownMeter()
+    metered = MeteredSource(source, meter)  # type: ignore[arg-type]
+    missing = []
+    for k in range(100):
+        meter.power, meter.number = values(k / 2.0), float(k)
+        source.give_last(batch_of(250 * k, bus(k / 2.0)))
+        batch = metered.read(1.0)
+        assert batch is not None
+        missing.append(bool(np.isnan(batch["wall_power"]).all()))
+    assert missing[-1] == frozen
+    assert not any(missing[:60])  # not within half a minute
+
+
+def test_without_bus_power_nothing_is_frozen() -> None:
+    check, found = FrozenCheck(), np.full((3, 250), 90.0)
+    for k in range(200):
+        assert not check.update(make_telemetry(250, fields=("actual_q",), first=250 * k), found)
