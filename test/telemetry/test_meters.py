@@ -98,7 +98,7 @@ def test_wrong_urls_are_refused_in_a_line(url: str, words: str) -> None:
         "schema: 1\nregisters: input\nword_order: big\npower: {address: 70000, type: int16}",
         "schema: 1\nregisters: input\nword_order: big\npower: {address: 0, type: text}",
         "schema: 1\nregisters: input\nword_order: big",
-        "schema: 1\nregisters: input\nword_order: big\npower: {address: 0, tpye: int16}",
+        "schema: 1\nregisters: input\nword_order: big\npower: {address: 0, typ: int16}",
     ],
 )
 def test_wrong_profiles_are_refused_with_the_line(text: str, tmp_path: Path) -> None:
