@@ -36,7 +36,7 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
 
 def test_the_wall_is_saved_with_its_covariance(tmp_path: Path) -> None:
     generic = generic_wall("cb3")
-    assert made_up_model().wall_or_generic is generic_wall("e-series")
+    assert made_up_model().wall_of() is generic_wall("e-series")
     wall = replace(generic, source="meter", held_out_error_percent=0.2, delay=1.3, resolution=1.0)
     save_model(replace(made_up_model(), wall=wall), tmp_path / "m.yaml")
     loaded = load_model(tmp_path / "m.yaml").wall

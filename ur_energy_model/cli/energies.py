@@ -127,6 +127,7 @@ def _show_many(
                 "supply": lambda entry: entry["total"]["supply_energy"],
                 "± 95 %": lambda entry: CONFIDENCE * entry["total"]["supply_energy_std"],
                 "measured": "bus_energy",
+                "wall": "wall_energy",
             },
         )
         note(f"model: {chosen.words}")
@@ -154,6 +155,7 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J, "
         f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
     )
+    note(f"at the wall: {summary.wall.words()}")
     session = summary.session
     power = f"{session.standby:.1f} ± {CONFIDENCE * session.standby_std:.1f} W"
     note(

@@ -215,6 +215,7 @@ class EnergyCalculator:
         options: how powers are computed.
 
     Attributes:
+        wall: power at the mains, measured or generic.
         refused: samples left out so far because of values that are not finite or impossible.
         repeated: samples left out so far because the recording has them twice.
 
@@ -226,7 +227,7 @@ class EnergyCalculator:
         self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
     ) -> None:
         check_joints(model, robot)
-        self.model, self.robot = model, robot
+        self.model, self.robot, self.wall = model, robot, model.wall_of(robot)
         self.options = options = PowerOptions() if options is None else options
         self.refused = self.repeated = 0
         self.gaps, self.conditions = GapRule(options.gap_limit), OperatingConditions(model.setup)

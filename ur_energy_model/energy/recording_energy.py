@@ -35,6 +35,7 @@ from ur_energy_model.energy.telemetry_checks import (
     model_of_arm,
     serials,
 )
+from ur_energy_model.energy.wall import METER_FIELDS, SOURCES, RecordedWall, WallEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.model.energy_model import EnergyModel
@@ -75,6 +76,7 @@ class EnergySummary:
         regeneration: what the supply cannot take back, stored or burnt [J].
         supply, supply_std: modelled energy at the supply, the sum of all these parts [J].
         bus: measured energy at the supply [J], None without bus power.
+        wall: energy at the mains: control box and supply included.
         state_time, state_energy: of the whole arm by state [s], [J].
         session: the session's standby power.
         warnings: for the user, one line each.
@@ -99,6 +101,7 @@ class EnergySummary:
     supply: float
     supply_std: float
     bus: float | None
+    wall: WallEnergy
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
     session: SessionStandby
@@ -137,6 +140,7 @@ class EnergySummary:
             "repeated_samples": self.repeated,
             **energy_json(self.names, joints, total),
             "bus_energy": self.bus,
+            **self.wall.as_json(),
             "states": {
                 state.name.lower(): {"time": time, "energy": self.state_energy[state]}
                 for state, time in self.state_time.items()
@@ -148,12 +152,17 @@ class EnergySummary:
 
 
 def summarise(
-    calculator: EnergyCalculator, meter: EnergyMeter, bus_complete: bool
+    calculator: EnergyCalculator,
+    meter: EnergyMeter,
+    bus_complete: bool,
+    wall: RecordedWall | None = None,
 ) -> EnergySummary:
     """Energies that a meter has counted of a calculator's powers.
 
-    `bus_complete` is whether the bus power was measured throughout.
+    `bus_complete` is whether the bus power was measured throughout; `wall` has the readings of a
+    power meter at the mains, if any.
     """
+    wall = wall or RecordedWall(calculator.channels, calculator.wall)
     channels, reading, standby = calculator.channels, meter.reading, calculator.standby
     net, joint, arm = reading.net, channels.per_joint, channels.arm
     joint_std, supply_std = channels.deviations(net)
@@ -176,6 +185,7 @@ def summarise(
         supply=float(net[arm["total"]]),
         supply_std=supply_std,
         bus=float(net[arm["bus"]]) if bus_complete else None,
+        wall=wall.energy(net),
         state_time=channels.by_state(net, channels.state_time),
         state_energy=channels.by_state(net, channels.state_energy),
         session=SessionStandby(standby.anchored, standby.power, standby.std, standby.still_seconds),
@@ -186,8 +196,8 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     """Sums over recordings of one model, in the form of `EnergySummary.as_json`.
 
     Standard deviations are summed too: the model's errors are the same in all recordings. The
-    measured energy is None where any recording lacks it. There is no entry "session". A serial
-    number that differs between the recordings is None.
+    measured energy is None where any recording lacks it, and the wall's source is the least one.
+    There is no entry "session". A serial number that differs between the recordings is None.
     """
 
     def summed(name: str, values: Sequence[Any]) -> Any:
@@ -202,6 +212,8 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
             return [summed(name, each) for each in zip(*values, strict=True)]
         if name in ("name", "efficiency"):
             return first
+        if name == "wall_source":
+            return max(values, key=list(SOURCES).index)
         return None if None in values else sum(values)
 
     contents = [plain(each.as_json()) for each in summaries]
@@ -405,16 +417,18 @@ def estimate_energy(
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
     meter, bus_complete = EnergyMeter(len(calculator.channels)), True
+    wall = RecordedWall(calculator.channels, calculator.wall)
     with ExitStack() as files:
         rows = None
         if series is not None:
             rows = files.enter_context(new_power_csv(series, calculator.channels))
-        for table in measured_powers(calculator, bag, progress=progress):
+        for table in measured_powers(calculator, bag, fields=METER_FIELDS, progress=progress):
             table.integrate(meter)
+            wall.add(table)
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.append(table, meter)
-    found = summarise(calculator, meter, bus_complete)
+    found = summarise(calculator, meter, bus_complete, wall)
     if warning is None and not same_arm:
         session = calculator.model_in_session().session
         misfits, bus, half = [], found.bus, CONFIDENCE * found.supply_std

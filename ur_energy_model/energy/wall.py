@@ -8,12 +8,13 @@ and the readings, so memory does not grow with the recording.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.powers import ArmState
-from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS
+from ur_energy_model.energy.meter import CONFIDENCE, interval
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS, WallModel
 from ur_energy_model.typing import Array, Indices
 
 METER_FIELDS = ("wall_power", "wall_reading")
@@ -35,6 +36,31 @@ _FROZEN, _SWING = 30.0, 20.0
 _TOGETHER = 10  # readings of one Gram matrix
 _AT_ONCE = 256  # readings compared at once, which bounds memory
 _TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
+
+
+class WallEnergy(NamedTuple):
+    """Energy at the wall of some time."""
+
+    energy: float  # [J]
+    std: float  # standard deviation [J]
+    source: str  # "meter", "model" (a meter measured this cell before) or "generic"
+
+    def as_json(self) -> dict[str, Any]:
+        """The entries of `ur_energy estimate --json`."""
+        ends = interval(self.energy, self.std)
+        return {"wall_energy": self.energy, "wall_interval": ends, "wall_source": self.source}
+
+    def words(self) -> str:
+        """For people."""
+        return f"{self.energy:.0f} ± {CONFIDENCE * self.std:.0f} J, {SOURCES[self.source]}"
+
+
+SOURCES = {
+    MEASURED: "measured",
+    MODEL: "by the model of this cell's control box and supply",
+    GENERIC: "not measured: control box and supply as in other cells",
+}
+"""Sources of an energy in words, the best first."""
 
 
 class ReadingGram(NamedTuple):
@@ -167,8 +193,8 @@ def box_terms(states: Indices, power: Array) -> Array:
 
 
 def rounding(resolution: float) -> float:
-    """Standard deviation of the rounding of readings [W]."""
-    return resolution / float(np.sqrt(12.0))
+    """Standard deviation of the rounding of readings [W]; 0 where none differed."""
+    return resolution / float(np.sqrt(12.0)) if np.isfinite(resolution) else 0.0
 
 
 def best_pair(gram: Array) -> int:
@@ -182,3 +208,42 @@ def best_pair(gram: Array) -> int:
     scaled = cross / unit
     left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)
     return int(np.argmax(left <= left.min() + _TIE * squares[0]))
+
+
+class RecordedWall:
+    """Energy at the wall of a recording: the meter's readings where it has some, else the model.
+
+    What the readings cover is the time of their means; all else (before the first one, in gaps, the
+    delay at the end) is the model's.
+    """
+
+    def __init__(self, channels: Channels, model: WallModel) -> None:
+        self._channels, self._model, self._readings = channels, model, MeterReadings()
+        self._gram = np.zeros((len(DELAY), TERMS + 2, TERMS + 2))
+
+    def add(self, table: PowerTable) -> None:
+        """Add powers of samples that follow those before."""
+        columns = table.samples.columns
+        if all(name in columns for name in METER_FIELDS):
+            terms = self._channels.wall_terms(table.power)
+            meter = (columns[name] for name in METER_FIELDS)
+            found = self._readings.add(table.samples.time, table.steps.bridged, terms, *meter)
+            self._gram += sum(each.gram for each in found)
+
+    def energy(self, net: Array) -> WallEnergy:
+        """The energy, with the integrals of all channels [channels], J."""
+        self._gram += sum(each.gram for each in self._readings.finish())
+        terms, std = self._channels.wall_terms(net), float(self._channels.deviations_of_total(net))
+        # The states cover all of the time, so these rows sum to the integrals over the readings.
+        sums = self._gram[best_pair(self._gram), :SUPPLY].sum(axis=0)
+        metered, seconds = float(sums[-1]), float(sums[:SUPPLY].sum())
+        rest = terms - sums[:TERMS]
+        share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
+        model = float(self._model.deviation(rest, share * std))
+        rounded = rounding(self._readings.resolution) * seconds if seconds else 0.0
+        source = GENERIC if self._model.source == GENERIC else MODEL
+        return WallEnergy(
+            metered + float(self._model.value(rest)),
+            float(np.hypot(model, rounded)),
+            MEASURED if seconds else source,
+        )

@@ -88,9 +88,8 @@ class WallFit:
         prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, STEP)
         found = solve(blocks, prior, counts)
         own, covariance = found.coefficients[:TERMS], found.covariance[:TERMS, :TERMS]
-        resolution = self._resolution if np.isfinite(self._resolution) else 0.0
         # Readings of equal loads are rounded alike, which no scatter shows.
-        covariance[:SUPPLY, :SUPPLY] += rounding(resolution) ** 2
+        covariance[:SUPPLY, :SUPPLY] += rounding(self._resolution) ** 2
         return wall_from_vector(
             own,
             covariance,
@@ -98,7 +97,7 @@ class WallFit:
             held_out_error_percent=_held_out_error(blocks, prior, counts),
             delay=float(DELAY[pair] + found.coefficients[-1] / own[SUPPLY]),
             averaging=float(AVERAGING[pair]),
-            resolution=resolution,
+            resolution=self._resolution if np.isfinite(self._resolution) else 0.0,
         )
 
 

@@ -201,14 +201,13 @@ class EnergyModel:
         """
         return load_robot(self.robot).name
 
-    @property
-    def wall_or_generic(self) -> WallModel:
-        """The wall as measured, else what is known of any with such a controller.
+    def wall_of(self, robot: RobotDescription | None = None) -> WallModel:
+        """The wall as measured, else what is known of any with a controller of this robot's type.
 
-        Raises:
-            RobotFileError: the robot file is missing or damaged.
+        The robot is the one that is named by default.
         """
-        return self.wall or generic_wall(load_robot(self.robot).generation)
+        robot = load_robot(self.robot) if robot is None else robot
+        return self.wall or generic_wall(robot.generation)
 
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
         """The robot description, None for the one that is named, with the identified tensors."""

@@ -28,9 +28,8 @@ TERMS = len(STATES) + 2
 """What the wall is linear in: time in each state, power at the supply and its square."""
 SUPPLY, SQUARE = len(STATES), len(STATES) + 1  # their places
 
-GENERIC, MEASURED = "generic", "meter"  # sources of a model
-NOT_MEASURED = "not measured: generic control box and supply"
-"""The source of a generic wall in words."""
+GENERIC, MODEL, MEASURED = "generic", "model", "meter"
+"""Sources: of a model the first or the last, of an energy any of them."""
 
 
 @dataclass(frozen=True)
