@@ -46,7 +46,7 @@ def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> Non
         errors.append(value / hour.truth - 1.0)
         nulls.append(line / hour.truth - 1.0)
         covered.append(abs(value - hour.truth) < CONFIDENCE * std)
-        claimed.append(model.held_out_error_percent)
+        claimed.append(model.held_out_error_percent or 0.0)
     assert np.abs(errors).max() < 0.01
     assert np.mean(covered) >= 0.9
     assert np.std(errors) < 0.2 * np.std(nulls)  # 0.06 and 2.5 %
@@ -74,8 +74,8 @@ def test_a_state_without_readings_follows_the_others_as_in_any_cell() -> None:
 def test_delay_averaging_and_resolution_are_found(
     delay: float, averaging: float, period: float, resolution: float
 ) -> None:
-    meter = {"delay": delay, "averaging": averaging, "period": period, "resolution": resolution}
-    work = Work(replace(WALL, **meter, noise=resolution), 5, 1200.0)
+    meter = replace(WALL, delay=delay, averaging=averaging, period=period)
+    work = Work(replace(meter, resolution=resolution, noise=resolution), 5, 1200.0)
     found = fitted(work)
     assert found.delay == pytest.approx(delay, abs=0.05 * max(1.0, period))
     assert found.averaging == pytest.approx(averaging)
