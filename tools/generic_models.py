@@ -194,7 +194,7 @@ def friction_spread(motor: Motors) -> Array:
 
 
 def bus_errors(motor: Motors) -> Array:
-    """Independent errors of the bus model [k, 1 + 3 n], standby left to the sessions.
+    """Independent errors of the bus model [k, 3 n + 2], standby left to the sessions.
 
     What motors have in common is one error: the copper factor of the arm, the torque constant of
     motors of one size, the driver loss.
@@ -218,11 +218,11 @@ def bus_errors(motor: Motors) -> Array:
     )
     driver = DRIVER[1] * every
     rows = len(copper) + len(constant) + len(driver)
-    out = np.zeros((rows, 1 + 3 * n))
+    out = np.zeros((rows, 2 + 3 * n))
     first, second = len(copper), len(copper) + len(constant)
     out[:first, 1 : 1 + n] = copper
     out[first:second, 1 + n : 1 + 2 * n] = constant
-    out[second:, 1 + 2 * n :] = driver
+    out[second:, 1 + 2 * n : -1] = driver
     return out
 
 

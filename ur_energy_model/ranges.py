@@ -37,6 +37,7 @@ MODE_POWER = Quantity("W", -10, 1e5)
 """Mean of a measurement; the sensor's offset may make it slightly negative."""
 DRIVER_LOSS = Quantity("W/A", 0, 1e3)
 INDUCTANCE = Quantity("H", -10, 10)
+DRAG = Quantity("N m", -10, 10)
 CAPACITOR_ENERGY = Quantity("J", 0, 1e5)
 CURRENT = Quantity("A", 0, 1e4)
 DELAY = Quantity("s", -0.1, 0.1)

@@ -44,7 +44,7 @@ def known_model(standby: float = STANDBY, **changes: float) -> EnergyModel:
             )
         )
     # One common error of standby (0.5 W), one of all back-EMF constants (0.001 V s/rad).
-    errors = np.zeros((2, 1 + 3 * 6))
+    errors = np.zeros((2, 2 + 3 * 6))
     errors[0, 0] = 0.5
     errors[1, 7:13] = 0.001
     bus = BusModel("physical", standby, np.full(6, DRIVER), np.zeros(6), errors=errors)

@@ -46,7 +46,7 @@ def made_up_model() -> EnergyModel:
         np.full(N, 0.2),
         np.zeros(N),
         std={"standby": 0.5, "driver": 0.01},
-        errors=random.normal(0, 1e-3, (3, 1 + 3 * N)),
+        errors=random.normal(0, 1e-3, (3, 2 + 3 * N)),
         mode_power={"idle": 12.5},
         residual=1.5,
         source="bus_power",

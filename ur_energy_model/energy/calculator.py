@@ -79,8 +79,8 @@ class MeasuredPowers:
     """Powers of an arm from its measured speeds and currents, batch by batch.
 
     With currents I, motor speeds w and friction torques f, the powers of model/drives.py and their
-    changes per error of a parameter are linear in I^2, w I, |I|, w f, I dI/dt (EcBot's inductive
-    term) and I dw of all joints: one matrix gives every channel from these products.
+    changes per error of a parameter are linear in I^2, w I, |I|, w f, |w|, I dI/dt (EcBot's
+    inductive term) and I dw of all joints: one matrix gives every channel from these products.
 
     Within a packet current and speed belong to different instants: drives hold a current over a
     controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
@@ -98,8 +98,8 @@ class MeasuredPowers:
         self._delay, self._inductive = model.current_delay, bool(model.bus.inductance.any())
         self._last: tuple[Array, Array] | None = None  # speeds and currents of the last sample
         each, whole = np.arange(model.dof), np.arange(len(drives.standby_errors))
-        matrix = np.zeros((6, model.dof, len(channels)))
-        square, product, amperes, friction, inductive, shift = matrix
+        matrix = np.zeros((7, model.dof, len(channels)))
+        square, product, amperes, friction, speed, inductive, shift = matrix
         electrical, mechanical, copper, lost = (
             each + channels.per_joint[name].start for name in QUANTITIES
         )
@@ -109,13 +109,14 @@ class MeasuredPowers:
         product[each, mechanical] = shift[each, mechanical] = drives.torque_constant
         friction[each, lost] = 1.0
         amperes[:, driver], inductive[:, driver] = model.bus.driver, model.bus.inductance
+        speed[:, driver] = model.bus.drag
         matrix[:, :, total] = matrix[:, :, electrical].sum(axis=2) + matrix[:, :, driver]
         own = channels.sensitivity + channels.errors[0] * each[:, None] + whole
         shared = len(channels) - channels.errors[1] + whole
         square[each[:, None], own] = square[:, shared] = drives.resistance_errors.T
         product[each[:, None], own] = product[:, shared] = drives.back_emf_errors.T
-        amperes[:, shared] = drives.driver_errors.T
-        used = [0, 1, 2, 3, *[4] * self._inductive, *[5] * bool(self._delay)]
+        amperes[:, shared], speed[:, shared] = drives.driver_errors.T, drives.drag_errors.T
+        used = [0, 1, 2, 3, 4, *[5] * self._inductive, *[6] * bool(self._delay)]
         rows = matrix[used].reshape(-1, len(channels))
         self.powers, self.sensitivities = np.split(rows, [channels.sensitivity], axis=1)
         self.demand = self.powers[:, total]
@@ -139,7 +140,7 @@ class MeasuredPowers:
         torque = drives.torque_constant * current
         friction = drives.friction.torque_within(qd, torque, temperature)
         lost = drives.gear_ratio * qd * friction
-        products = [current * current, motor * current, np.abs(current), lost]
+        products = [current * current, motor * current, np.abs(current), lost, np.abs(motor)]
         if self._inductive:
             products.append(current * rate_of_change(steps, current, current_before))
         if self._delay:

@@ -65,7 +65,7 @@ class PowerFitResult:
     comparison: dict[str, float]  # held-out RMSE by structure [W]
     # Estimate and standard deviation of each parameter, by name
     factors: dict[str, tuple[float, float]]
-    coefficients: Array  # of the power columns [4 n + 3]
+    coefficients: Array  # of the power columns [4 n + 4]
 
 
 _FLOOR_MARGIN = 3.0
@@ -91,7 +91,7 @@ _BLOCK = 1.0  # duration of a block of time [s]
 class PowerData:
     """What is accumulated of bus power; the codec stores it."""
 
-    # Of the power columns and the power [blocks, 4 n + 4, 4 n + 4]
+    # Of the power columns and the power [blocks, 4 n + 5, 4 n + 5]
     gram: BlockedGram = field(default_factory=BlockedGram)
     counts: BlockedGram = field(default_factory=BlockedGram)  # number of samples of each block
     # Sum of powers [W] and number of samples by robot mode other than running [2]
@@ -113,6 +113,10 @@ class PowerFit:
         data: PowerData | None = None,
     ) -> None:
         self.robot, self.known, self.data = robot, known, data or PowerData()
+        layout, gram = PowerLayout(robot.dof), self.data.gram
+        if len(gram) and gram.blocks.shape[-1] == layout.width:  # of versions without drag
+            wider = np.insert(np.eye(layout.width), layout.drag, 0.0, axis=1)
+            self.data = replace(self.data, gram=gram.transformed(wider))
         # Weights of the delays, and of power given back: neither may vanish without a robot file's.
         self._constant = expected_constant(robot)
         prior = physical(robot, self._constant, np.zeros(robot.dof))
@@ -286,6 +290,7 @@ class PowerFit:
             standby=float(max(coefficients[layout.standby], 0.0)),
             driver=coefficients[layout.driver],
             inductance=coefficients[layout.inductance],
+            drag=float(coefficients[layout.drag]),
             std={
                 "standby": float(deviation[layout.standby]),
                 "driver": float(deviation[layout.driver].mean()),

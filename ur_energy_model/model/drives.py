@@ -6,7 +6,7 @@ Per motor (Clochiatti et al., Robotica 2024, eq. 19-23), w the motor speed,
 
 and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
-    P = max(floor, standby + sum over joints (electrical + driver * |I| + L I dI/dt)).
+    P = max(floor, standby + sum over joints (electrical + driver * |I| + drag * |w| + L I dI/dt)).
 """
 
 from __future__ import annotations
@@ -176,14 +176,15 @@ class BusModel:
         standby: power at standstill, brakes released [W].
         driver: driver loss per ampere [n], W/A.
         inductance: of the windings [n], H (EcBot's L I dI/dt; zero in the physical model).
+        drag: loss of a motor per speed, which its recorded current does not show [N m].
         capacitor_energy: largest regenerated energy that the bus capacitance stores [J]
             (energy/powers/bus_capacitor.py).
         floor: lowest power that the supply delivers [W]; it cannot take power back.
         std: standard deviations of "standby", of "driver", one for all joints, and of the mean
             power of a "motion", see MOTION_STD.
         errors: changes of the parameters by k independent errors, one standard deviation each, of
-            standby power, resistances, back-EMF constants and driver losses [k, 1 + 3 n], W, ohm,
-            V s/rad, W/A; empty if there are none.
+            standby power, resistances, back-EMF constants, driver losses and drag [k, 3 n + 2], W,
+            ohm, V s/rad, W/A, N m; empty if there are none.
         mode_power: mean recorded power in robot modes other than running, by mode name [W].
         residual: RMS of measured minus modelled power [W]; NaN without a recorded bus power.
         source: "bus_power" or "prior".
@@ -202,6 +203,7 @@ class BusModel:
     residual: float = float("nan")
     source: str = "prior"
     reason: str = ""
+    drag: float = 0.0
 
 
 # DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
@@ -218,7 +220,7 @@ class DrivePowers:
         copper_loss: [W].
         friction_loss: friction's part of the mechanical power [W].
         electrical_power: of the motors [W].
-        driver_power, standby_power: whole arm [samples], W.
+        driver_power, standby_power: whole arm, the first with drag [samples], W.
         demand: of the whole arm, negative while it regenerates [samples], W.
         total_power: at the supply, which takes no power back [samples], W; `SupplyStore` models
             what the bus capacitance stores of it.
@@ -274,7 +276,8 @@ class Drives:
     model (BusModel.errors) are followed by two of the session: of its standby power, and of the
     friction that all joints have in common, which changes the currents only. Standby power
     measured in the session no longer depends on the identification's errors. `standby_errors` [k],
-    `resistance_errors`, `back_emf_errors` and `driver_errors` [k, n] are these by parameter.
+    `resistance_errors`, `back_emf_errors` and `driver_errors` [k, n] and `drag_errors` [k, 1] are
+    these by parameter.
     """
 
     def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
@@ -286,15 +289,16 @@ class Drives:
         frictions = [joint.friction for joint in joints]
         self.presliding = np.array([friction.presliding for friction in frictions])
         self.friction = FrictionBank(frictions, self.gear_ratio)
-        width = 1 + 3 * len(joints)
+        width = 2 + 3 * len(joints)
         errors = np.zeros((len(bus.errors) + 2, width))
         errors[:-2] = bus.errors.reshape(-1, width)
         if session.still_seconds > 0:
             errors[:, 0] = 0.0
         errors[-2, 0] = session.standby_std
         self.standby_errors = errors[:, 0]
-        self.resistance_errors, self.back_emf_errors, self.driver_errors = np.split(
-            errors[:, 1:], 3, axis=1
+        n = len(joints)
+        self.resistance_errors, self.back_emf_errors, self.driver_errors, self.drag_errors = (
+            np.split(errors[:, 1:], [n, 2 * n, 3 * n], axis=1)
         )
 
     @cached_property
@@ -394,7 +398,7 @@ class Drives:
         torque = self.torque_constant * current
         copper = self.winding_resistance * current**2
         electrical = copper + self.back_emf_constant * motor_speed * current
-        driver = np.abs(current) @ bus.driver
+        driver = np.abs(current) @ bus.driver + bus.drag * np.abs(motor_speed).sum(axis=1)
         idle = np.full(len(qd), bus.standby)
         demand = idle + electrical.sum(axis=1) + driver
         sensitivity, of_total = np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0))
@@ -434,4 +438,5 @@ class Drives:
             each[:, j, : part.shape[1]] = part
         each[:, :, most_own:] = shared
         total = shared.sum(axis=1) + np.abs(current) @ self.driver_errors.T + self.standby_errors
+        total += np.abs(motor_speed).sum(axis=1, keepdims=True) @ self.drag_errors.T
         return each, np.concatenate([*own, total], axis=1)

@@ -71,10 +71,9 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     """
     kind = generic_model(load_robot(model.robot))
     model = model.in_session(Session.unanchored(model.bus.standby, model.sessions, model.dof))
-    joints = tuple(
-        _joint_of_another_arm(joint, typical)
-        for joint, typical in zip(model.joints, kind.joints, strict=True)
-    )
+    both = tuple(zip(model.joints, kind.joints, strict=True))
+    level = float(np.mean([own.back_emf_constant / each.back_emf_constant for own, each in both]))
+    joints = tuple(_joint_of_another_arm(own, each, level) for own, each in both)
     own = model.bus.errors if model.bus.errors.size else np.zeros((0, kind.bus.errors.shape[1]))
     # With the source "prior" the errors of torque and back-EMF constants are those of one motor.
     of_one = np.count_nonzero(kind.bus.errors[:, 1 : model.dof + 1], axis=1) < 2
@@ -91,8 +90,19 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     return replace(model, joints=joints, bus=bus, sessions=spread, anchored=None, wall=None)
 
 
-def _joint_of_another_arm(joint: JointModel, kind: JointModel) -> JointModel:
-    """An identified joint with the errors of the same joint, of a type, of another arm."""
+def _joint_of_another_arm(joint: JointModel, kind: JointModel, level: float) -> JointModel:
+    """An identified joint with the errors of the same joint, of a type, of another arm.
+
+    Constants that the robot file has are these times their `level` in the identified arm.
+    """
+    if kind.source["back_emf_constant"] == "robot file" and joint.back_emf_constant > 0:
+        factor = level * kind.back_emf_constant / joint.back_emf_constant
+        joint = replace(
+            joint,
+            torque_constant=factor * joint.torque_constant,
+            back_emf_constant=factor * joint.back_emf_constant,
+            current_covariance=joint.current_covariance / factor**2,
+        )
     constant = kind.std["torque_constant"] / kind.torque_constant
     coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
     covariance = joint.current_covariance

@@ -186,6 +186,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "motion_std": _value(bus.std.get("motion", MOTION_STD), "W"),
             "driver": {"unit": "W/A", **of_joints(bus.driver)},
             "inductance": {"unit": "H", **of_joints(bus.inductance)},
+            "drag": _value(bus.drag, "N m"),
             "storage": _value(bus.capacitor_energy, "J"),
             "floor": _value(bus.floor, "W"),
             "residual": _value(bus.residual, "W"),
@@ -417,7 +418,11 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         spread = driver_std if source == "bus_power" else 0.0
         with _record(keys["residual"], "W") as residual:
             rms = residual.read("value", ranges.POWER, float("nan"))
-        row = array(ranges.ERROR, 1 + 3 * len(joints))
+        drag, most = keys.read("drag", _with_unit(ranges.DRAG), None), 2 + 3 * len(joints)
+        row = array(ranges.ERROR, most if drag is not None else most - 1)  # of earlier versions
+        errors = np.zeros((len(rows := keys["errors"].items()), most))
+        for k, item in enumerate(rows):
+            errors[k, : most - (drag is None)] = row(item)
         return BusModel(
             kind=kind,
             standby=standby,
@@ -430,7 +435,8 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
                 "driver": driver_std,
                 "motion": keys.read("motion_std", _with_unit(ranges.POWER), MOTION_STD),
             },
-            errors=np.array([row(item) for item in keys["errors"].items()]),
+            errors=errors,
+            drag=drag or 0.0,
             mode_power=_mode_power(keys["mode_power"]),
             residual=rms,
             source=source,
