@@ -32,6 +32,7 @@ class ExactArm:
     torque_constant: np.ndarray = field(default_factory=lambda: TORQUE_CONSTANT.copy())
     resistance_factor: float = 0.9
     driver: float = 0.25
+    drag: float = 0.0  # N m
     standby: float = 26.0
     current_noise: float = 0.02  # one standard deviation [A]
     correlation: float = 0.0  # of the noise of one sample with the next
@@ -102,7 +103,8 @@ class ExactArm:
         copper = self.resistance_factor * robot.winding_resistance * current**2
         shaft = self.torque_constant * robot.gear_ratio * qd * current
         driver = self.driver * np.abs(current)
-        return self.standby + (copper + shaft + driver).sum(axis=1)
+        drag = self.drag * np.abs(self.robot.gear_ratio * qd)
+        return self.standby + (copper + shaft + driver + drag).sum(axis=1)
 
     def bag(self, folder: Path, name: str = "bag", **options: object) -> Path:
         """A recording written to a bag."""

@@ -73,3 +73,13 @@ def test_catalogue_motors_are_assumed_and_only_standby_is_fitted() -> None:
     assert prior.source == "prior"
     assert prior.bus.standby == ARM.robot.standby_power
     assert prior.bus.std["standby"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("drag", [0.0, 6e-3])
+def test_drag_is_found_only_where_it_is(drag: float) -> None:
+    arm = replace(ARM, drag=drag)
+    result = fitted(arm.record(60.0, rate=125.0, seed=31), std=0.01 * TORQUE_CONSTANT, arm=arm)
+    value, std = result.factors["drag"]
+    assert value == pytest.approx(drag, abs=max(4 * std, 1e-4))
+    assert result.bus.drag == value
+    assert result.bus.errors.shape[1] == 3 * arm.robot.dof + 2

@@ -21,6 +21,7 @@ from ur_energy_model.identification.least_squares import (
     solve,
 )
 from ur_energy_model.identification.power_structures import (
+    EXACT,
     STANDBY,
     PowerLayout,
     PowerPrior,
@@ -213,6 +214,7 @@ class PowerFit:
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
             return self._result("physical", structure, {}, reason, deviation)
+        structure = self._with_evident_drag(structure)
         compared = {"common": structure, "three coefficients": three_coefficients(structure)}
         rmse = {
             name: float(np.sqrt(cross_validate(self._project(each), each.prior, counts).mean()))
@@ -220,6 +222,17 @@ class PowerFit:
         }
         words = ", ".join(f"{name} {value:.3g} W" for name, value in rmse.items())
         return self._result("physical", structure, rmse, f"held-out RMSE: {words}", deviation)
+
+    def _with_evident_drag(self, structure: Structure) -> Structure:
+        """The structure with a prior of drag no wider than the data show drag (empirical Bayes)."""
+        drag, prior = structure.names.index("drag"), structure.prior
+        std = prior.std.copy()
+        std[drag] = np.inf
+        alone = solve(self._project(structure), replace(prior, std=std), self.data.counts.blocks)
+        beyond = alone.coefficients[drag] - prior.mean[drag]
+        evident = max(float(beyond**2 - alone.std[drag] ** 2), EXACT**2)
+        std[drag] = min(prior.std[drag], np.sqrt(evident))
+        return structure._replace(prior=replace(prior, std=std))
 
     def _scatter(self, coefficients: Array) -> float:
         """Standard deviation of the mean power of a block of time that coefficients leave [W].

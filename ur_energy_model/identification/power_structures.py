@@ -150,7 +150,7 @@ _RATED_CONSTANT = (3.60, 7.77, 10.86, 9.93, 12.09)
 """Torque constants times gear ratio by rated torque, joint side [N m/A], from the same files."""
 _UNRATED_CONSTANT = 10.0  # the same where the rated torque is unknown, too [N m/A]
 _RATED_SPREAD = 0.5
-_EXACT = 1e-9  # standard deviation of what is assumed, not fitted
+EXACT = 1e-9  # standard deviation of what is assumed, not fitted
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
 because i^2 and |i| are strongly correlated."""
@@ -236,7 +236,7 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
     return Structure(
         ("standby", "motors"),
         np.column_stack([layout.coefficients(layout.standby, 1.0), motors]),
-        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, _EXACT])),
+        Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, EXACT])),
         np.zeros((robot.dof, 2)),
         constant,
     )
