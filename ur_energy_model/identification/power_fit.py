@@ -224,12 +224,12 @@ class PowerFit:
         return self._result("physical", structure, rmse, f"held-out RMSE: {words}", deviation)
 
     def _with_evident_drag(self, structure: Structure) -> Structure:
-        """The structure with a prior of drag no wider than the data show drag (empirical Bayes)."""
+        """The structure with a prior of drag no wider than the data show (empirical Bayes)."""
         drag, prior = structure.names.index("drag"), structure.prior
         std = prior.std.copy()
         std[drag] = np.inf
         alone = solve(self._project(structure), replace(prior, std=std), self.data.counts.blocks)
-        beyond = alone.coefficients[drag] - prior.mean[drag]
+        beyond = max(alone.coefficients[drag], 0.0) - prior.mean[drag]
         evident = max(float(beyond**2 - alone.std[drag] ** 2), EXACT**2)
         std[drag] = min(prior.std[drag], np.sqrt(evident))
         return structure._replace(prior=replace(prior, std=std))

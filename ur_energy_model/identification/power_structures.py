@@ -154,12 +154,14 @@ EXACT = 1e-9  # standard deviation of what is assumed, not fitted
 DRIVER = (0.25, 0.06)
 """Driver loss [W/A]; regressions of recorded power give 0.1 to 0.35, each uncertain by 0.15,
 because i^2 and |i| are strongly correlated."""
-DRAG = 0.03
-"""Spread of the current that motors take in the direction of motion beyond the recorded one [A],
-times torque constants a loss per speed. Recordings of five days show 0.06 to 0.24, uncertain by
-0.01 to 0.05, with converted powers that then agree better (0.84 to 0.92 times the robot file's).
-From 0.03 on held-out errors fall within a day (43 pairs of parts: 0.81, 0.72, 0.67 % with 0, 0.03
-and 0.05), but rise between arms (10 pairs: 1.43, 1.40, 1.6 %)."""
+DRAG = 0.02
+"""Largest spread of a loss per motor speed, as the current times the torque constant [A]: switching
+adds ripple to currents and flux, which grows with voltage and no mean current shows. Recordings of
+four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load friction; one at 10 Hz has
+18). Rms errors of held-out recordings with 0, 0.01, 0.02, 0.03, 0.05 and 0.1: within a day (5 pairs)
+0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10,
+1.14 %, null model 1.08; on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34.
+Without one of the arms they choose 0.02, 0.02, 0, and, where three pairs are left, 0.1."""
 _LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
 """Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
 warm up."""
