@@ -62,7 +62,8 @@ def test_standard_deviations_follow_the_parameters() -> None:
                 model.bus,
                 floor=-1e9,
                 standby=model.bus.standby + errors[0],
-                driver=model.bus.driver + errors[1 + 2 * N :],
+                driver=model.bus.driver + errors[1 + 2 * N : -1],
+                drag=model.bus.drag + errors[-1],
             ),
         )
         out = other.from_link_torque(link, qd, qdd, std=False)

@@ -158,10 +158,10 @@ DRAG = 0.02
 """Largest spread of a loss per motor speed, as the current times the torque constant [A]: switching
 adds ripple to currents and flux, which grows with voltage and no mean current shows. Recordings of
 four arms have 4 to 6 mN m, uncertain by 1 to 6 (a tenth of the no-load friction; one at 10 Hz has
-18). Rms errors of held-out recordings with 0, 0.01, 0.02, 0.03, 0.05 and 0.1: within a day (5 pairs)
-0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null model 0.58; on other days (2) 1.07, 1.07, 1.07, 1.08, 1.10,
-1.14 %, null model 1.08; on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null model 1.34.
-Without one of the arms they choose 0.02, 0.02, 0, and, where three pairs are left, 0.1."""
+18). Rms errors of held-out recordings with 0, 0.01, 0.02, 0.03, 0.05 and 0.1: within a day (5
+pairs) 0.66, 0.59, 0.50, 0.45, 0.39, 0.32 %, null model 0.58; on other days (2) 1.07, 1.07, 1.07,
+1.08, 1.10, 1.14 %, null model 1.08; on other arms (7) 1.01, 1.02, 1.04, 1.10, 1.33, 1.78 %, null
+model 1.34. Without one of the arms they choose 0.02, 0.02, 0, and 0.1 where 3 pairs are left."""
 _LEAST_COPPER, _LEAST_DRIVER = 0.02, 0.01
 """Least deviations of a copper factor, relative, and of a driver loss [W/A] known before: windings
 warm up."""
