@@ -48,6 +48,7 @@ SHELLY = {"id": 0, "apower": 123.4, "aenergy": {"total": 1.5, "by_minute": [0.0]
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(meters, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(meters, "REPEAT_SECONDS", (0.04, 0.04))
     monkeypatch.setattr(meters, "FIRST_PAUSE", 0.02)
     monkeypatch.setattr(meters, "LONGEST_PAUSE", 0.02)
 
@@ -217,6 +218,18 @@ def test_shelly(http: Http) -> None:
         assert shown(meter)[:2] == [123.4, 5400.0]
         assert meter.problem is None
     assert set(http.paths) == {"/rpc/Switch.GetStatus?id=0"}
+
+
+def test_an_answer_that_stays_is_one_reading(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "REPEAT_SECONDS", (1e6, 1e6))
+    http.text = "1"
+    with Meter(http.url) as meter:
+        for number in range(1, 6):
+            http.text = str(number)
+            until(reads(meter, number))
+            http.paths.clear()
+            until(lambda: len(http.paths) > 5)
+            assert shown(meter)[2] == number
 
 
 @pytest.mark.parametrize(
@@ -467,22 +480,23 @@ def test_every_sample_gets_the_columns_and_events_tell_of_the_meter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bus", "values", "frozen"),
+    ("bus", "values", "period", "frozen"),
     [
-        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0, True),
-        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0 + (t > 35.0), False),
-        (lambda t: 40.0, lambda t: 90.0, False),  # at rest the same reading is right
-        (lambda t: 40.0 + 100.0 * (t % 2.0 >= 1.0), lambda t: 90.0, False),  # fast cycles
+        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0, 2.0, True),
+        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0 + (t > 35.0), 2.0, False),
+        (lambda t: 40.0 + 60.0 * (t > 20.0), lambda t: 90.0, 60.0, False),  # the next is to come
+        (lambda t: 40.0, lambda t: 90.0, 2.0, False),  # at rest the same reading is right
+        (lambda t: 40.0 + 100.0 * (t % 2.0 >= 1.0), lambda t: 90.0, 2.0, False),  # fast cycles
     ],
 )
 def test_frozen_meters(
-    bus: Callable[[float], float], values: Callable[[float], float], frozen: bool
+    bus: Callable[[float], float], values: Callable[[float], float], period: float, frozen: bool
 ) -> None:
     source, meter = ScriptedSource(), KnownMeter()
     metered = MeteredSource(source, meter)  # type: ignore[arg-type]
     missing = []
     for k in range(100):
-        meter.power, meter.number = values(k / 2.0), float(k)
+        meter.power, meter.number = values(k / 2.0), float(k / 2.0 // period)
         source.give_last(batch_of(250 * k, bus(k / 2.0)))
         batch = metered.read(1.0)
         assert batch is not None

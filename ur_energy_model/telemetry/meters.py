@@ -37,13 +37,16 @@ from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import Array, Self
 from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, choice, integer, with_suggestion
 
-POLL_SECONDS = 0.5  # period of the requests to a meter
+POLL_SECONDS = 0.25  # period of the requests to a meter
+REPEAT_PERIODS, REPEAT_SECONDS = 2.0, (2.0, 20.0)
+"""An answer that equals the one before is a new reading only after so many of the periods in which
+answers change, within these bounds [s]: meters are asked more often than they measure."""
 ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16
 """Longest time for an answer, and its largest size."""
 SILENT_PERIODS, SILENT_SECONDS = 5.0, 10.0
-"""A reading is held for so many of the meter's periods, and so many seconds at least."""
+"""A reading is held for so many periods of the messages, and so many seconds at least."""
 FROZEN_SECONDS, FROZEN_CHANGE, FROZEN_BLOCK = 30.0, 20.0, 10.0
-"""A meter is frozen that repeats one reading for so long [s] while the means of the bus power over
+"""A meter is frozen that repeats a reading for so long [s] while the means of the bus power over
 blocks [s] differ by more than this [W]; meters average over some seconds."""
 MOST_POWER = 1e6  # of a reading that is believed [W]
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # before a meter is connected again [s]
@@ -62,7 +65,7 @@ class Reading(NamedTuple):
     energy: float = math.nan
 
 
-Item = Reading | str | None  # a reading, why there is none, or nothing new
+Item = Reading | str | None  # a reading, why there is none, or that the last one is still shown
 Items = Callable[[threading.Event], Iterator[Item]]
 """Connects, and returns what the meter sends until the event is set; any exception ends it."""
 
@@ -82,7 +85,9 @@ class Meter:
         self.url = url
         self._items = _items(url)
         self._failure: str | None = None
-        self._count, self._period, self._began = 0, math.inf, HOST_CLOCK.now()
+        self._count, self._heard = 0, HOST_CLOCK.now()
+        self._held_ns = 1e9 * SILENT_SECONDS
+        self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # between messages [ns]
         # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k]; replaced as a whole.
         self._kept: tuple[NDArray[np.int64], Array] = np.zeros(0, np.int64), np.zeros((3, 0))
         self._news, self._closed = threading.Event(), threading.Event()
@@ -105,15 +110,9 @@ class Meter:
     @property
     def problem(self) -> str | None:
         """Why there is no reading now, None while there is."""
-        stamp, _ = self._kept
-        if HOST_CLOCK.now() - (stamp[-1] if len(stamp) else self._began) > self._held_ns:
+        if HOST_CLOCK.now() - self._heard > self._held_ns:
             return self._failure or NO_READINGS
-        return None if len(stamp) else self._failure
-
-    @property
-    def _held_ns(self) -> float:
-        periods = SILENT_PERIODS * self._period if math.isfinite(self._period) else 0.0
-        return 1e9 * max(periods, SILENT_SECONDS)
+        return None if self._count else self._failure
 
     def latest(self, stamp: NDArray[np.int64]) -> Array:
         """Power, energy and number [3, n] of the last readings at host times [n], ns.
@@ -125,7 +124,7 @@ class Meter:
             return np.repeat([[np.nan], [np.nan], [0.0]], len(stamp), axis=1)
         last = np.searchsorted(arrived, stamp, "right") - 1
         found = values[:, last]
-        found[:2, (last < 0) | (stamp - arrived[last] > self._held_ns)] = np.nan
+        found[:2, (last < 0) | (stamp - self._heard > self._held_ns)] = np.nan
         found[2, last < 0] = values[2, 0] - 1.0
         return found
 
@@ -135,29 +134,31 @@ class Meter:
             try:
                 with closing(self._items(self._closed)) as items:  # type: ignore[type-var]
                     for item in items:
-                        if isinstance(item, Reading):
-                            self._keep(item)
+                        if isinstance(item, str):
+                            self._failure = item
+                        else:
+                            self._hear(item)
                             pause = FIRST_PAUSE
-                        elif item is not None:
-                            self._fail(item)
+                        self._news.set()
             except Exception as error:  # a library of another project may raise anything
-                self._fail(problem_words(error))
+                self._failure = problem_words(error)
+                self._news.set()
             self._closed.wait(random.uniform(0.5, 1.0) * pause)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    def _keep(self, reading: Reading) -> None:
-        self._count += 1
-        arrived = np.append(self._kept[0], HOST_CLOCK.now())[-MOST_READINGS:]
-        new = np.array([[reading.power], [reading.energy], [self._count]])
-        values = np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:]
-        if len(arrived) > 1:
-            self._period = 1e-9 * float(np.median(np.diff(arrived)))
-        self._kept, self._failure = (arrived, values), None
-        self._news.set()
-
-    def _fail(self, problem: str) -> None:
-        self._failure = problem
-        self._news.set()
+    def _hear(self, reading: Reading | None) -> None:
+        """Keep a reading; None prolongs the last one."""
+        now = HOST_CLOCK.now()
+        if self._count:
+            self._intervals.append(now - self._heard)
+            period = 1e-9 * float(np.median(self._intervals))
+            self._held_ns = 1e9 * max(SILENT_PERIODS * period, SILENT_SECONDS)
+        self._heard, self._failure = now, None
+        if reading is not None:
+            self._count += 1
+            arrived = np.append(self._kept[0], now)[-MOST_READINGS:]
+            new = np.array([[reading.power], [reading.energy], [self._count]])
+            self._kept = arrived, np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:]
 
 
 class MeteredSource:
@@ -230,20 +231,21 @@ class FrozenCheck:
 
     def __init__(self) -> None:
         self._value, self._time = (math.nan, math.nan), math.nan
-        self._begin()
+        self._begin(0.0)
 
-    def _begin(self) -> None:
-        """A new reading."""
+    def _begin(self, number: float) -> None:
+        """Another value."""
+        self._number = number
         self._blocks: list[float] = []  # means of the bus power [W]
         self._seconds = self._block_seconds = self._block_energy = 0.0
 
     def update(self, batch: Telemetry, found: Array) -> bool:
         """Whether the reading is frozen at the end of the next batch, of readings [3, n]."""
-        power, energy = found[:2, -1].tolist()
+        power, energy, number = found[:, -1].tolist()
         before, self._value = self._value, (power, -1.0 if math.isnan(energy) else energy)
         step, self._time = float(batch.time[-1]) - self._time, float(batch.time[-1])
         if self._value != before:
-            self._begin()
+            self._begin(number)
         bus = batch.bus_power
         if bus is None or not 0.0 < step < FROZEN_BLOCK or not np.isfinite(mean := bus.mean()):
             return False
@@ -254,8 +256,8 @@ class FrozenCheck:
             mean = self._block_energy / self._block_seconds
             self._blocks = [min([mean, *self._blocks]), max([mean, *self._blocks])]
             self._block_seconds = self._block_energy = 0.0
-        changed = bool(self._blocks) and self._blocks[1] - self._blocks[0] > FROZEN_CHANGE
-        return self._seconds > FROZEN_SECONDS and changed
+        repeated = number > self._number and self._seconds > FROZEN_SECONDS
+        return repeated and self._blocks[1] - self._blocks[0] > FROZEN_CHANGE
 
 
 # Kinds of meters.
@@ -282,11 +284,23 @@ def _wrong(url: str, problem: str) -> InputError:
 
 
 def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
-    """Answers to requests in a fixed period."""
-    due = time.monotonic()
+    """Answers to requests in a fixed period; None for one that is the reading before again."""
+    due = changed = counted = time.monotonic()
+    before: Item = None
+    periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
     while not closed.wait(max(0.0, due - time.monotonic())):
-        due = max(due + POLL_SECONDS, time.monotonic())
-        yield ask()
+        due, item, now = max(due + POLL_SECONDS, time.monotonic()), ask(), time.monotonic()
+        if item != before:
+            if before is not None:
+                periods.append(now - changed)
+            before, changed = item, now
+        elif not isinstance(item, str):
+            stays = REPEAT_PERIODS * float(np.median(periods)) if periods else 0.0
+            if now - counted < np.clip(stays, *REPEAT_SECONDS):
+                yield None
+                continue
+        counted = now
+        yield item
 
 
 def _shelly(url: str, parts: SplitResult, host: str) -> Items:
