@@ -315,12 +315,12 @@ def _shelly(url: str, parts: SplitResult, host: str) -> Items:
 
         def ask() -> Item:
             connection.request("GET", target)
-            response = connection.getresponse()  # neither redirects nor proxies are followed
             content, end = bytearray(), time.monotonic() + ANSWER_SECONDS
-            while chunk := response.read1(4096):
-                content += chunk
-                if len(content) > ANSWER_BYTES or time.monotonic() > end:
-                    raise OSError(f"its answer is longer than {ANSWER_BYTES} bytes, or too slow")
+            with closing(connection.getresponse()) as response:  # no redirects, no proxies
+                while chunk := response.read1(4096):
+                    content += chunk
+                    if len(content) > ANSWER_BYTES or time.monotonic() > end:
+                        raise OSError(f"its answer is longer than {ANSWER_BYTES} bytes or too slow")
             if response.status == 401:
                 return "asks for a password; switch its authentication off, or read it by MQTT"
             if response.status != 200:
