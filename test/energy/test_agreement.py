@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.known_arm import changed, packets
+from test.energy.known_arm import DRIVER, STANDBY, changed, electrical, known_model, packets
 from test.identification.exact_arm import write_bag
+from test.plant.made_up_bags import Session
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation import evaluate
@@ -131,6 +132,30 @@ def live(model: EnergyModel, telemetry: Telemetry, size: int) -> LiveEstimator:
         if k % 3 == 0:
             estimator.snapshot()
     return estimator
+
+
+@pytest.mark.parametrize("capacity", [0.0, 3.1])
+def test_regeneration_is_cut_at_the_standby_power_known_at_the_end(
+    tmp_path: Path, capacity: float
+) -> None:
+    """The joints brake for a third of the motion, before the standby power is known; 6 W less."""
+    model = known_model()
+    model = replace(model, bus=replace(model.bus, capacitor_energy=capacity))
+    telemetry = Session(moving=6.0, still=4.0).telemetry()
+    qd, current = telemetry["actual_qd"], telemetry["actual_current"]
+    braking = np.arange(len(qd)) // 150 % 3 == 1
+    current = np.where(braking[:, None], -0.8 * np.sign(qd) * (np.abs(qd) > 0.01), current)
+    demand = electrical(changed(telemetry, actual_current=current)).sum(axis=1)
+    demand += DRIVER * np.abs(current).sum(axis=1) + STANDBY - 6.0
+    bus = np.maximum(demand, 0.0) / 48.0
+    telemetry = changed(telemetry, actual_current=current, actual_robot_current=bus)
+    offline = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
+    for size in (1, 13, len(telemetry)):
+        estimator = live(model, telemetry, size)
+        net, arm = finished(estimator), estimator.channels.arm
+        assert net[arm["total"]] == pytest.approx(offline.supply, rel=1e-9)
+        assert net[arm["regeneration"]] == pytest.approx(offline.regeneration, abs=1e-3)
+    assert capacity or offline.regeneration > 1.0
 
 
 def counted(estimator: LiveEstimator) -> np.ndarray:

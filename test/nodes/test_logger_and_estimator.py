@@ -289,7 +289,6 @@ def test_an_estimator_plays_the_bag_on_the_same_topics(
     estimator = live(load_model(model), read_bag(killed.bag), 25)
     expected = finished(estimator)[estimator.channels.arm["total"]]
     assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)
-    # Where the standby power is known late, regeneration was cut at another demand.
     whole = estimate_energy(load_model(model), killed.bag).supply
-    assert expected == pytest.approx(whole, rel=0.01)
+    assert expected == pytest.approx(whole, rel=1e-6)
     assert tuple(cell.observer.latest[ENERGY].name) == energy_names(JOINTS)

@@ -201,6 +201,62 @@ class BusCapacitor:
         return out
 
 
+class CutRegeneration:
+    """Samples at which the supply cuts regeneration, or would with less standby power.
+
+    With another standby power the cut is another one, which no integral shows: the samples
+    themselves are kept, batch by batch, MOST at most; what follows then stays as it was counted.
+
+    Args:
+        capacity, floor: as of BusCapacitor.
+    """
+
+    MOST = 500_000  # some 30 MB
+
+    def __init__(self, capacity: float, floor: float) -> None:
+        self._capacity, self._floor = capacity, floor
+        self._worst, self._count = BusCapacitor(capacity, floor), 0
+        self._runs: list[list[Array]] = []
+        """Consecutive batches that were kept together, each [samples, 5]: step, its weight in the
+        integral, state, demand without standby, regeneration as counted; s, W."""
+        self._open = False  # whether the last batch is in the last run
+
+    def keep(
+        self,
+        steps: Array,
+        states: Indices,
+        demand: Array,
+        standby: Array,
+        supply: Array,
+        margin: float,
+    ) -> None:
+        """Keep samples, if some are cut with `margin` [W] less standby; powers [samples], W."""
+        if self._open:
+            last = self._runs[-1][-1][-1]
+            last[1] += 0.5 * steps[0] * (last[2] >= _STANDSTILL)
+        lowest = demand - margin
+        if self._worst(steps, lowest) is lowest or self._count >= self.MOST:
+            self._open = False
+            return
+        held = states >= _STANDSTILL  # else the power is not that of the model
+        weights = np.where(held, 0.5 * (steps + np.append(steps[1:], 0.0)), 0.0)
+        rows = np.column_stack((steps, weights, states, demand - standby, supply - demand))
+        self._runs += [] if self._open else [[]]
+        self._runs[-1].append(rows)
+        self._open, self._count = True, self._count + len(rows)
+
+    def recut(self, standby: float) -> Array:
+        """Change of the regeneration with this standby power [states], J; forgets the samples."""
+        change = np.zeros(len(ArmState))
+        for run in self._runs:
+            steps, weights, states, motors, before = np.concatenate(run).T
+            demand = motors + standby
+            after = BusCapacitor(self._capacity, self._floor)(steps, demand) - demand
+            np.add.at(change, states.astype(np.intp), weights * (after - before))
+        self._runs, self._open, self._count = [], False, 0
+        return change
+
+
 _STANDSTILL = int(ArmState.STANDSTILL)
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
@@ -250,6 +306,7 @@ class EnergyCalculator:
         """Last time [s], velocities and filtered accelerations, where those are not measured."""
         self._dynamics: ArmDynamics | None = None
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
+        self._cut = CutRegeneration(model.bus.capacitor_energy, model.bus.floor)
         shared = self.channels.shared_errors
         self._counted: Array | None = np.zeros((len(ArmState), 4 + shared.stop - shared.start))
         """Time by state in this stretch, and the integrals over it of standby power, its standard
@@ -484,6 +541,9 @@ class EnergyCalculator:
         demand = motors + standby.used[:, 1]
         out[:, arm["total"]] = supply = self._capacitor(steps, demand)
         out[:, arm["regeneration"]] = supply - demand
+        if self._counted is not None:
+            limit = self.standby.limit
+            self._cut.keep(steps, states, demand, standby.used[:, 1], supply, limit)
         # The last error stands for 1 W of standby so far, held over samples of several periods,
         # while its size changes with every sample.
         out[:, -1] *= standby.used[:, 2]
@@ -529,7 +589,12 @@ class EnergyCalculator:
 
     def _end_stretch(self, standby: SettledStandby) -> Array:
         """Count the time of this stretch as `RecordingStandby` does: change by channel, J."""
-        change = self._recount(standby)
+        change, columns = self._recount(standby), self.channels
+        if standby.anchored:
+            joules = self._cut.recut(standby.power)
+            for name in ("total", "regeneration"):
+                change[columns.arm[name]] += joules.sum()
+            change[columns.state_energy : columns.state_time] += joules
         if self._counted is not None:
             change[-1] += self._counted[_STANDSTILL, 0] * (standby.still_std - standby.std)
             self._counted[:] = 0.0
