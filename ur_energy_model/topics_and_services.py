@@ -105,6 +105,12 @@ REGENERATION_POWER, REGENERATION_ENERGY = _pair(
     "the bus capacitor feeds the arm",
     "its energy since reset [J], which may rise and fall",
 )
+WALL_POWER, WALL_ENERGY = _pair(
+    "wall",
+    "power at the mains [W]: control box and supply included; measured once with a power meter, "
+    "else those of any cell",
+    "its energy since reset [J]; never decreases",
+)
 RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
 ENERGY_JOINTS = Topic(
     "energy/joints",
@@ -191,9 +197,10 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
     "estimator": (
         ENERGY, JOINT_POWER, JOINT_ENERGY, STANDBY_POWER, STANDBY_ENERGY, DRIVERS_POWER,
         DRIVERS_ENERGY, REGENERATION_POWER, REGENERATION_ENERGY, TOTAL_POWER, TOTAL_ENERGY,
-        BUS_POWER, BUS_ENERGY, RESIDUAL_POWER, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY,
-        ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS, PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY,
-        DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK, DIAGNOSTICS,
+        BUS_POWER, BUS_ENERGY, RESIDUAL_POWER, WALL_POWER, WALL_ENERGY, ENERGY_STAMPED,
+        ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS,
+        PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
+        DIAGNOSTICS,
     ),
     "simulated_robot": (DIAGNOSTICS,),
 }  # fmt: skip

@@ -12,6 +12,7 @@ from ur_energy_model.energy.topics import (
     energy_values,
     number_topics,
     numbers,
+    summary_statuses,
 )
 
 JOINTS = tuple(f"left_{joint}" for joint in ROBOT.joint_names)
@@ -25,7 +26,7 @@ def test_values_are_those_of_the_number_topics_and_efforts_the_uncertainties() -
     values = dict(zip(energy_names(JOINTS), energy_values([snapshot])[0].T, strict=True))
     found = numbers(snapshot, JOINTS)
     assert set(found) == {topic.name for topic in number_topics(JOINTS)}
-    for part in (*JOINTS, "standby", "drivers", "regeneration", "total", "bus"):
+    for part in (*JOINTS, "standby", "drivers", "regeneration", "total", "bus", "wall"):
         assert values[part][0] == found[f"energy/{part}/energy"]
         assert values[part][1] == found[f"energy/{part}/power"]
     assert values["residual"][1] == found[topics.RESIDUAL_POWER.name]
@@ -33,3 +34,8 @@ def test_values_are_those_of_the_number_topics_and_efforts_the_uncertainties() -
     assert [values[joint][2] for joint in JOINTS] == joints.tolist()
     assert values["total"][2] == total
     assert np.isnan([values["bus"][2], values["residual"][2]]).all()
+    energy, std = snapshot.channels.wall(snapshot.since_reset.net, snapshot.wall)
+    np.testing.assert_allclose(values["wall"][[0, 2]], [energy, std])
+    assert energy_names(JOINTS)[-2:] == ("residual", "wall")
+    (wall,) = (each for each in summary_statuses(snapshot, JOINTS, "m") if "wall" in each.name)
+    assert wall.message.startswith("not measured")

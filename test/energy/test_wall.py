@@ -10,8 +10,9 @@ import pytest
 
 from test.identification.wall_cells import Work, fit_of
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, GapRule
-from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, arm_states
+from ur_energy_model.energy.counters import Counters
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, GapRule, MeterReading
+from ur_energy_model.energy.powers import Channels, PowerTable, arm_states
 from ur_energy_model.energy.wall import RecordedWall, WallEnergy
 from ur_energy_model.identification.wall_fit import fit_wall
 from ur_energy_model.model.generic import generic_model
@@ -119,12 +120,17 @@ def test_power_and_energy_are_one_function_of_the_channels() -> None:
     assert mean_std * meter.reading.accounted == pytest.approx(energy_std)
 
 
-def test_counters_without_squares_have_at_least_those_of_their_mean() -> None:
-    net = np.zeros(len(CHANNELS))
-    net[CHANNELS.state_time + ArmState.MOVING], net[CHANNELS.arm["total"]] = 10.0, 2000.0
-    assert CHANNELS.wall_terms(net)[-1] == pytest.approx(200.0**2 * 10.0)
-    net[CHANNELS.arm["total_square"]] = 5e5
-    assert CHANNELS.wall_terms(net)[-1] == 5e5
+def test_counters_of_earlier_versions_have_the_square_of_their_mean_power() -> None:
+    names = tuple(name for name in CHANNELS.names if name != "total_square")
+    old = np.zeros(len(names))
+    old[names.index("total")], old[names.index("time_moving")] = 2000.0, 10.0
+    ever = MeterReading(old, old.copy(), 10.0, 0.0)
+    counters = Counters(ever, ever * 0.4, ever * 0.0, "", "", names).converted(CHANNELS)
+    for reading, share in ((counters.ever, 1.0), (counters.reset, 0.4), (counters.interval, 0.0)):
+        terms = CHANNELS.wall_terms(reading.net)
+        np.testing.assert_allclose(terms, share * np.array([0.0, 0.0, 10.0, 2000.0, 4e5]))
+    again = counters.from_content(counters.content())
+    assert again.converted(CHANNELS).names == CHANNELS.names
 
 
 def test_the_calculator_has_the_squares_and_the_wall_of_its_model() -> None:

@@ -375,6 +375,11 @@ class Counters:
         names, readings = self.names, (self.ever, self.reset, self.interval)
         ever, reset, interval = (channels.convert(each, names) for each in readings)
         highest = channels.convert_values(self.highest, names) if self.highest.size else ever.net
+        if "total_square" not in names:  # as of earlier versions: that of the mean power
+            total, square = channels.arm["total"], channels.arm["total_square"]
+            mean = ever.net[total] / max(ever.accounted, 1.0)
+            for each in (ever, reset, interval):
+                each.net[square] = each.consumed[square] = mean * each.net[total]
         known = replace(self, ever=ever, reset=reset, interval=interval)
         return replace(known, highest=highest, names=channels.names)
 

@@ -28,6 +28,7 @@ from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.wall import WallModel
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
 from ur_energy_model.typing import Array
 
@@ -86,6 +87,7 @@ class Snapshot:
         drifting: whether the mean residual raises the alarm.
         controller_energy: of the controller's own counter since the estimator started [J]; None
             without such a counter.
+        wall: model of the power at the mains.
         payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
             temperatures [n], degC, None where unknown.
         samples, refused: number of samples used and left out.
@@ -114,6 +116,7 @@ class Snapshot:
     residual_std: float
     drifting: bool
     controller_energy: float | None
+    wall: WallModel
     payload: float
     speed_scaling: float
     temperature: Array | None
@@ -324,6 +327,7 @@ class LiveEstimator:
             residual_std=residual.std,
             drifting=settled and abs(residual.mean) > self.options.drift_alarm,
             controller_energy=self._controller_energy.total,
+            wall=self.calculator.wall,
             payload=conditions.setup.payload.mass,
             speed_scaling=conditions.speed_scaling,
             temperature=conditions.temperature,

@@ -18,7 +18,7 @@ from ur_energy_model.energy.meter import (
     Steps,
     efficiency,
 )
-from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel, mean_power
+from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel
 from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices
@@ -112,6 +112,11 @@ class Channels:
         self.sensitivity = self.state_time + len(ArmState)
         self.shared_errors = slice(len(self) - errors[1], len(self) - 1)
         self._total_errors = self.sensitivity + n * errors[0]
+        self._wall_terms = np.zeros((len(self), TERMS))
+        for state in ArmState:
+            self._wall_terms[self.state_time + state, min(state, _STANDSTILL)] = 1.0
+        self._wall_terms[self.arm["total"], SUPPLY] = 1.0
+        self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 
     def deviations(self, net: Array) -> tuple[Array, float]:
         """Standard deviations of the joints' electrical energies [n] and of the total, J (or W).
@@ -142,18 +147,8 @@ class Channels:
         return own.reshape(*net.shape[:-1], n, each)
 
     def wall_terms(self, net: Array) -> Array:
-        """Terms of the energy (or power) at the wall [..., 5], from the channels [..., channels].
-
-        The square of the total is at least that of its mean: counters of earlier versions lack it.
-        """
-        times = net[..., self.state_time : self.state_time + len(ArmState)]
-        terms = np.zeros((*net.shape[:-1], TERMS))
-        terms[..., :_STANDSTILL] = times[..., :_STANDSTILL]
-        terms[..., _STANDSTILL] = times[..., _STANDSTILL:].sum(axis=-1)
-        terms[..., SUPPLY] = total = net[..., self.arm["total"]]
-        least = mean_power(terms) * total
-        terms[..., SQUARE] = np.maximum(net[..., self.arm["total_square"]], least)
-        return terms
+        """Terms of energy (or power) at the wall [..., 5], from the channels [..., channels]."""
+        return np.asarray(net @ self._wall_terms)
 
     def wall(self, net: Array, model: WallModel) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""

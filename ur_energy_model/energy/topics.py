@@ -13,6 +13,7 @@ from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.prediction import PlanEnergy
+from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.messages import ERROR, OK, WARN, Status
@@ -20,7 +21,7 @@ from ur_energy_model.typing import Array, Indices
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
 """Parts of the arm besides its joints, and their channels; together they are the total."""
-ARM_NAMES = (*PARTS, "total", "bus", "residual")  # names behind those of the joints
+ARM_NAMES = (*PARTS, "total", "bus", "residual", "wall")  # names behind those of the joints
 STAMPED_ARM_NAMES = ("total", "bus", "standby", "residual")
 """Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
@@ -35,31 +36,34 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
 
     Returns:
         Energy since reset (J); mean power since the previous message (W), its derivative; standard
-        uncertainty of the energy (J), known for the joints, `standby` and `total`. Joints, standby,
-        drivers and regeneration sum to the total. `bus` and `residual` (total minus bus) are NaN if
-        the bus power is not measured.
+        uncertainty of the energy (J), known for the joints, `standby`, `total` and `wall`. Joints,
+        standby, drivers and regeneration sum to the total. `bus` and `residual` (total minus bus)
+        are NaN if the bus power is not measured; `wall` is by the model, measured or generic.
     """
     columns = snapshots[0].channels
     net = np.array([each.since_reset.net for each in snapshots])
     power = np.array([each.power for each in snapshots])
     places, joints = _value_places(columns), len(columns.joints)
-    out = np.full((len(snapshots), 3, len(places) + 1), np.nan)
-    total, bus, residual = range(-3, 0)
+    out = np.full((len(snapshots), 3, len(places) + 2), np.nan)
+    total, bus, residual, wall = range(-4, 0)
     out[:, 0, :residual], out[:, 1, :residual] = net[:, places], power[:, places]
     out[:, :2, residual] = out[:, :2, total] - out[:, :2, bus]
     if not all(each.bus_measured for each in snapshots):
-        out[[not each.bus_measured for each in snapshots], :2, bus:] = np.nan
+        out[[not each.bus_measured for each in snapshots], :2, bus:wall] = np.nan
     out[:, 2, :joints] = columns.deviations_of_joints(net)
     out[:, 2, joints] = columns.deviation_of_standby(net)
     out[:, 2, total] = columns.deviations_of_total(net)
+    model, terms = snapshots[0].wall, columns.wall_terms(net)
+    out[:, 0, wall], out[:, 1, wall] = model.value(terms), model.value(columns.wall_terms(power))
+    out[:, 2, wall] = model.deviation(terms, out[:, 2, total])
     return out
 
 
 @lru_cache(maxsize=8)
 def _value_places(columns: Channels) -> Indices:
-    """Channels of the names but the residual."""
+    """Channels of the names but residual and wall, which are computed."""
     joints = columns.per_joint["electrical_power"]
-    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES[:-1]]
+    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES[:-2]]
     return np.array([*range(joints.start, joints.stop), *arm])
 
 
@@ -94,6 +98,7 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
     "drivers": (topics.DRIVERS_ENERGY, topics.DRIVERS_POWER),
     "regeneration": (topics.REGENERATION_ENERGY, topics.REGENERATION_POWER),
     "bus": (topics.BUS_ENERGY, topics.BUS_POWER),
+    "wall": (topics.WALL_ENERGY, topics.WALL_POWER),
 }
 """Topics of energy and power by name; those of the joints and parts sum to the total's."""
 
@@ -159,7 +164,7 @@ def color(level: float) -> tuple[float, float, float, float]:
 
 
 def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
-    """One status per joint, then total, bus, state and counters; `model` is a path."""
+    """One status per joint, then total, bus, wall, state and counters; `model` is a path."""
     columns, power, reset, ever = (
         snapshot.channels, snapshot.power, snapshot.since_reset, snapshot.lifetime
     )  # fmt: skip
@@ -217,6 +222,17 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
     else:
         out.append(_status("energy: bus", "not measured by this source", {}))
+    (watts, watts_std), (joules, joules_std), (whole, _) = (
+        columns.wall(each, snapshot.wall) for each in (power, net, ever.net)
+    )
+    of_wall = {
+        "power_W": watts,
+        "power_std_W": watts_std,
+        "energy_J": joules,
+        "energy_std_J": joules_std,
+        "energy_ever_J": whole,
+    }
+    out.append(_status("energy: wall", SOURCES[snapshot.wall.energy_source], of_wall))
     robot, safety = snapshot.robot_mode, snapshot.safety_mode
     of_state: dict[str, object] = {
         "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),

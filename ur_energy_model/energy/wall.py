@@ -241,9 +241,8 @@ class RecordedWall:
         share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
         model = float(self._model.deviation(rest, share * std))
         rounded = rounding(self._readings.resolution) * seconds if seconds else 0.0
-        source = GENERIC if self._model.source == GENERIC else MODEL
         return WallEnergy(
             metered + float(self._model.value(rest)),
             float(np.hypot(model, rounded)),
-            MEASURED if seconds else source,
+            MEASURED if seconds else self._model.energy_source,
         )

@@ -27,6 +27,7 @@ STATES = ("off", "braked", "running")
 TERMS = len(STATES) + 2
 """What the wall is linear in: time in each state, power at the supply and its square."""
 SUPPLY, SQUARE = len(STATES), len(STATES) + 1  # their places
+_TIMES = np.repeat([1.0, 0.0], [len(STATES), 2])
 
 GENERIC, MODEL, MEASURED = "generic", "model", "meter"
 """Sources: of a model the first or the last, of an energy any of them."""
@@ -62,6 +63,11 @@ class WallModel:
         return np.array([*(self.box[state] for state in STATES), self.proportional, self.quadratic])
 
     @property
+    def energy_source(self) -> str:
+        """Source of what this model gives: "model" or "generic"."""
+        return GENERIC if self.source == GENERIC else MODEL
+
+    @property
     def std(self) -> Array:
         """Standard deviations of the coefficients [5]."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
@@ -75,15 +81,10 @@ class WallModel:
 
         The model's own errors and those of the power at the supply, which are independent.
         """
-        own = np.einsum("...i,ij,...j->...", terms, self.covariance, terms)
-        slope = self.proportional + 2.0 * self.quadratic * mean_power(terms)
-        return np.asarray(np.sqrt(np.maximum(own, 0.0) + np.square(slope * supply_std)))
-
-
-def mean_power(terms: Array) -> Array:
-    """Mean power at the supply [...], W, of integrals of the terms [..., 5]; 0 in no time."""
-    time = terms[..., :SUPPLY].sum(axis=-1)
-    return np.asarray(terms[..., SUPPLY] / np.where(time > 0.0, time, 1.0) * (time > 0.0))
+        own = ((terms @ self.covariance) * terms).sum(axis=-1)
+        mean = terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)
+        supply = (self.proportional + 2.0 * self.quadratic * mean) * supply_std
+        return np.asarray(np.sqrt(np.maximum(own, 0.0) + supply * supply))
 
 
 def wall_from_vector(values: Array, covariance: Array, source: str, **more: Any) -> WallModel:

@@ -211,6 +211,9 @@ class ArmMetrics:
         found = dict(self._part(net, "electrical_power"))
         return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
 
+    def _wall(self, array: Array) -> Values:
+        return {(): self.columns.wall(array, self.snapshot.wall)[0]}
+
     def _residual(self) -> Values:
         total, bus = (self._channel(self.snapshot.power, each) for each in ("total", "bus"))
         return {key: total[key] - each for key, each in bus.items()}
@@ -263,6 +266,10 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
      lambda m: m._channel(m.snapshot.power, "bus")),
     ("bus_energy_joules_total", _ARM, f"Measured energy of the bus {_HIGHEST}.",
      lambda m: m._channel(m.snapshot.highest, "bus")),
+    ("wall_power_watts", _ARM, "Power at the mains, by the model of control box and supply.",
+     lambda m: m._wall(m.snapshot.power)),
+    ("wall_energy_joules_total", _ARM, f"Energy at the mains {_HIGHEST}.",
+     lambda m: m._wall(m.snapshot.highest)),
     ("standby_power_watts", _ARM, "Standby power.",
      lambda m: m._channel(m.snapshot.power, "standby")),
     ("drivers_power_watts", _ARM, "Power lost in the drivers.",

@@ -28,6 +28,7 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
+from ur_energy_model.model.wall import MEASURED
 from ur_energy_model.sinks.live_arm import LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -82,13 +83,18 @@ def joules(value: float) -> str:
 
 
 def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
-    """Power [W] and energy of the arm with its 95 % interval, and of the bus if it is measured."""
+    """Power [W] and energy, modelled ones with 95 % intervals: arm, measured bus, wall."""
     arm, net = snapshot.channels.arm, snapshot.since_reset.net
     half = CONFIDENCE * snapshot.channels.deviations(net)[1]
     energies = {"total": f"{joules(float(net[arm['total']]))} ± {joules(half)}"}
     if snapshot.bus_measured:
-        energies["bus"] = joules(float(net[arm["bus"]]))
-    return {name: (float(snapshot.power[arm[name]]), energy) for name, energy in energies.items()}
+        energies["bus"] = f"{joules(float(net[arm['bus']]))} measured"
+    found = {name: (float(snapshot.power[arm[name]]), energy) for name, energy in energies.items()}
+    energy, std = map(float, snapshot.channels.wall(net, snapshot.wall))
+    power, _ = snapshot.channels.wall(snapshot.power, snapshot.wall)
+    words = "" if snapshot.wall.source == MEASURED else " not measured"
+    found["wall"] = float(power), f"{joules(energy)} ± {joules(CONFIDENCE * std)}{words}"
+    return found
 
 
 # The live view on a terminal of any size.
@@ -99,7 +105,7 @@ class LiveView:
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         self._ascii_only = ascii_only
-        self.history = {name: deque[float](maxlen=SECONDS) for name in ("total", "bus")}
+        self.history = {name: deque[float](maxlen=SECONDS) for name in ("total", "bus", "wall")}
         self._largest = 0.0
 
     def add(self, state: LiveState) -> None:
@@ -151,7 +157,6 @@ class LiveView:
     def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
         lines = []
         for name, (power, energy) in _supply(snapshot).items():
-            energy += " measured" if name == "bus" else ""
             line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
             room = width - line.cell_len - max(len(energy), 22) - 2
             if room >= LEAST_BAR:
