@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,24 @@ def test_plain_calls_are_read_and_what_needs_an_interpreter_is_recognised() -> N
     assert calls_of("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
     for body in ("while True:", "x = 1", "movej(q)", "f(*[1])", "f()()", "f(\x00)", "f(1, 2"):
         assert calls_of(f"def p():\n  {body}\nend") is None, body
+
+
+def test_loops_and_functions_of_a_program(session: ScriptSession, box: ControlBox) -> None:
+    text = "def p():\n  def f():\n    sleep(0.01)\n    textmsg(1)\n  end\n  while (True):\n"
+    text += "    f()\n    sleep(0.02)\n  end\nend\n"
+    session.receive(text.encode())
+    lines = []
+    for _ in range(200):
+        box.step()
+        lines.append(box.values["script_control_line"])
+    seen = [line for line, _ in groupby(lines) if line]
+    assert seen[:5] == [3, 8, 3, 8, 3]
+    assert box.program_state == ProgramState.PLAYING
+    session.receive(b"def p():\n  def f():\n    f()\n  end\n  f()\nend\n")
+    steps(box, 40 + round(2 * REPLACEMENT * box.rate))
+    assert "nested too deep" in box.messages[-1].text
+    assert calls_of("def p():\n  while (x):\n    sync()\n  end\nend") is None
+    assert calls_of("def p():\n  end\nend") is None
 
 
 REFUSED = {

@@ -1,7 +1,8 @@
 """URScript programs of plain calls: text into programs, programs into calls, calls into actions.
 
 There is no URScript interpreter: a program is simulated if every line is one call with literal
-arguments, and otherwise refused with a message.
+arguments, or of a function that it defines without parameters, in endless loops or outside of them.
+Others are refused with a message.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import codecs
 import math
 import re
 import warnings
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,18 @@ class Call:
     line: int = field(default=0, compare=False)  # of its program, from 1
 
 
+_LOOP, _DEFINE = (
+    re.compile(r"while\s*(\(\s*True\s*\)|True\b)\s*:"),
+    re.compile(r"def\s+(\w+)\(\)\s*:"),
+)
+GO_TO, CALL, RETURN = "go to", "call", "return"  # no script can call these
+MOST_NESTED = 100  # calls within calls
+
+
 def calls_of(program: str) -> list[Call] | None:
-    """Calls of a program that contains only plain calls, otherwise None.
+    """Calls of a program that can be simulated, otherwise None.
+
+    Loops and functions are calls of GO_TO and CALL, with a place in the list, and RETURN.
 
     Raises:
         ScriptError: more than `MAX_CALLS` lines.
@@ -99,16 +109,37 @@ def calls_of(program: str) -> list[Call] | None:
         lines, first = lines[1:-1], 2
     if len(lines) > MAX_CALLS:
         raise ScriptError(f"the script has {len(lines)} lines; at most {MAX_CALLS} are simulated")
-    calls = []
+    calls, blocks, functions = list[Call](), list[tuple[str, int]](), dict[str, int]()
     for number, line in enumerate(lines, first):
         code = line.split("#", 1)[0].strip()
         if not code or code.startswith("$"):  # a node of the program tree
             continue
-        try:
-            calls.append(_plain_call(line, number))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):  # all of them "too deep"
-            return None
-    return calls
+        if _LOOP.fullmatch(code):
+            blocks.append(("", len(calls)))
+        elif function := _DEFINE.fullmatch(code):
+            blocks.append((function[1], len(calls)))
+            calls.append(Call(RETURN, (), {}, number))  # behind its end, see below
+            functions[function[1]] = len(calls)
+        elif code == "end":
+            if not blocks:
+                return None
+            name, begin = blocks.pop()
+            calls.append(Call(RETURN if name else GO_TO, () if name else (begin,), {}, number))
+            if name:
+                calls[begin] = Call(GO_TO, (len(calls),), {}, calls[begin].line)
+        else:
+            try:
+                calls.append(_plain_call(line, number))
+            except (ValueError, SyntaxError, RecursionError, MemoryError):  # all "too deep"
+                return None
+    if blocks:
+        return None
+    return [
+        replace(call, name=CALL, positional=(functions[call.name],))
+        if call.name in functions and not (call.positional or call.named)
+        else call
+        for call in calls
+    ]
 
 
 def _plain_call(line: str, number: int) -> Call:
@@ -337,7 +368,7 @@ FUNCTIONS: dict[str, tuple[Action, tuple[str, ...]]] = {
 
 
 class UrScriptProgram:
-    """A program of plain calls, executed in sequence; a `Program`.
+    """A program of calls, see `calls_of`; a `Program`.
 
     It also starts while the arm is off; a refused move ends it.
     """
@@ -345,7 +376,8 @@ class UrScriptProgram:
     needs_arm = False
 
     def __init__(self, box: ControlBox, name: str, calls: list[Call]) -> None:
-        self._box, self.name, self._calls = box, name, deque(calls)
+        self._box, self.name, self._calls = box, name, calls
+        self._next, self._returns = 0, list[int]()
         self._until_rest, self._cycles = False, 0
 
     def step(self) -> bool:
@@ -361,8 +393,14 @@ class UrScriptProgram:
         if self._cycles > 0:
             self._cycles -= 1
             return True
-        for _ in range(min(CALLS_PER_CYCLE, len(self._calls))):
-            call = self._calls.popleft()
+        for _ in range(CALLS_PER_CYCLE):
+            if self._next >= len(self._calls):
+                return False
+            call = self._calls[self._next]
+            self._next += 1
+            if call.name in (GO_TO, CALL, RETURN):
+                self._jump(call)
+                continue
             box.values["script_control_line"] = call.line
             if call.name not in FUNCTIONS:
                 raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
@@ -372,4 +410,11 @@ class UrScriptProgram:
             self._cycles = 0 if self._until_rest else math.ceil(wait * box.rate)
             if self._until_rest or self._cycles > 0:
                 return True
-        return bool(self._calls)
+        return self._next < len(self._calls)
+
+    def _jump(self, call: Call) -> None:
+        if call.name == CALL:
+            if len(self._returns) >= MOST_NESTED:
+                raise ScriptError(f"{self.name}: functions are nested too deep")
+            self._returns.append(self._next)
+        self._next = self._returns.pop() if call.name == RETURN else call.positional[0]
