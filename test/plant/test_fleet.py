@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,12 @@ from test.plant.recorded_fleet import ARM, record
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.assembly import EVIDENCE, ArmPrior, Evidence
+from ur_energy_model.identification.assembly import (
+    EVIDENCE,
+    ArmPrior,
+    Evidence,
+    changes_between,
+)
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.torque_constants import (
     FLEET,
@@ -33,6 +39,7 @@ from ur_energy_model.plant.fleet import (
     FleetIdentification,
     Prediction,
     SizeHierarchy,
+    changed_constants,
     fleet_arm,
     identify_arms,
     read_fleet,
@@ -108,7 +115,12 @@ def arm(name: str, scale: float, *, links: float = 0.0, inertia: float = 1.0) ->
     """A UR5e whose constants are the nominal ones times a factor."""
     constant, expected = scale * UR5E.torque_constant, expected_inertia(UR5E).value
     evidence = Evidence(
-        constant, 0.01 * constant, inertia * expected, 0.01 * expected, np.full(N, links)
+        constant,
+        0.01 * constant,
+        inertia * expected,
+        0.01 * expected,
+        np.full(N, links),
+        0.002 * constant,
     )
     return FleetArm(name, UR5E, evidence)
 
@@ -157,6 +169,11 @@ def test_evidence_is_read_back_from_a_model() -> None:
     known = replace(model, provenance={**model.provenance, EVIDENCE: plain(stated)})
     for name, values in vars(stated).items():
         np.testing.assert_allclose(getattr(fleet_arm("a", known).evidence, name), values)
+    earlier = {key: value for key, value in plain(stated).items() if key != "session_std"}
+    known = replace(model, provenance={**model.provenance, EVIDENCE: earlier})
+    np.testing.assert_allclose(
+        fleet_arm("a", known).evidence.session_std, stated.torque_constant_std
+    )
     for provenance in ({}, {EVIDENCE: {"torque_constant": [1.0]}}):
         with pytest.raises(InputError, match="identify the arm again"):
             fleet_arm("a", replace(model, provenance=provenance))
@@ -203,6 +220,25 @@ def test_one_model_per_arm_with_intervals_that_cover_the_truth(found: FleetIdent
     assert np.mean(np.abs(errors) < CONFIDENCE) > 0.8
     assert np.max(np.abs(errors)) < 4.0
     pickle.loads(pickle.dumps(found.arms))  # workers send them
+
+
+def test_sessions_of_one_arm_agree_within_what_varies_between_them(
+    found: FleetIdentification,
+) -> None:
+    arms = {each.name: replace(each, name="one") for each in found.fleet.arms}
+    other = arms.pop("other")
+    scores, narrow = [], []
+    for before, after in combinations(arms.values(), 2):
+        assert not changed_constants([before], after)
+        change, std = changes_between(before.evidence, after.evidence)
+        scores.append(change / std)
+        stated = before.evidence.torque_constant_std / before.evidence.torque_constant
+        narrow.append(std / np.hypot(np.sqrt(2.0) * stated, LINK_WEIGHT_ERROR))
+    assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.85
+    assert np.nanmean(np.square(scores)) > 0.3**2
+    assert np.nanmean(narrow) < 0.8
+    assert changed_constants([arms["a0"]], replace(other, name="one"))
+    assert not changed_constants([arms["a0"]], other)  # of another name
 
 
 def test_a_new_arm_starts_from_arms_like_it(found: FleetIdentification, bags: list[Path]) -> None:

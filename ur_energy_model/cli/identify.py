@@ -45,6 +45,7 @@ from ur_energy_model.plant.fleet import (
     Fleet,
     FleetArm,
     FleetIdentification,
+    changed_constants,
     fleet_arm,
     identify_arms,
     make_folder,
@@ -81,7 +82,9 @@ def run(options: argparse.Namespace) -> None:
         result = work(options.bags, robot, wanted)
         if options.fleet is not None:
             own = fleet_arm(arm_name(read_info(options.bags[0])), result.model)
-            others = [arm for arm in _read(options.fleet) if arm.name != own.name]
+            known = _read(options.fleet)
+            warn(changed_constants(known, own))
+            others = [arm for arm in known if arm.name != own.name]
             prior = Fleet([*others, own]).prior(own.robot, own.name)
             if prior is not None:
                 result = work(options.bags, robot, replace(wanted, prior=prior))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
-from ur_energy_model.identification.assembly import EVIDENCE, OF_TYPE, ArmPrior, Evidence
+from ur_energy_model.identification.assembly import (
+    EVIDENCE,
+    OF_TYPE,
+    ArmPrior,
+    Evidence,
+    changes_between,
+)
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.identification.torque_constants import (
     ARM_SPREAD,
@@ -356,8 +363,8 @@ def identify_arms(
         else:
             alone[name] = result.value
             out.failed += result.value.failed
-    others = [arm for arm in known if arm.name not in alone]
-    out.fleet = Fleet([*others, *(fleet_arm(arm.name, arm.model) for arm in alone.values())])
+    now = {name: fleet_arm(name, arm.model) for name, arm in alone.items()}
+    out.fleet = Fleet([*(arm for arm in known if arm.name not in alone), *now.values()])
     count = len(out.fleet.arms) - 1
     priors = {name: out.fleet.prior(load_robot(groups[name][0]), name) for name in alone}
     better = run(0.5, priors)
@@ -365,7 +372,8 @@ def identify_arms(
         if name in better and (found := better[name].value) is not None:
             provenance = {**found.model.provenance, FLEET_KEY: {"arms": count}}
             arm = replace(found, model=replace(found.model, provenance=provenance))
-        out.arms.append(arm)
+        changed = changed_constants(known, now[name])
+        out.arms.append(replace(arm, warnings=(*arm.warnings, *changed)))
     return out
 
 
@@ -417,15 +425,37 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
     stated: Any = model.provenance.get(EVIDENCE)
     columns: list[Array]
     try:
+        stated = {"session_std": stated["torque_constant_std"], **stated}  # of earlier versions
         columns = [np.array(stated[each.name], dtype=float) for each in fields(Evidence)]
     except (KeyError, TypeError, ValueError):
         columns = []
     if not columns or any(column.shape != (model.dof,) for column in columns):
         remedy = "identify the arm again with this version"
         raise InputError(f"model of {name}", "does not state what its recordings show", remedy)
-    for std in (columns[1], columns[3]):  # NaN stood for None
+    for std in (columns[1], columns[3], columns[5]):  # NaN stood for None
         std[~(std > 0)] = np.nan
     return FleetArm(name, robot, Evidence(*columns))
+
+
+_CHANGED = 4.0
+"""Change of a torque constant over its standard deviation from which it is reported: in 2 % of the
+pairs of one UR10e's recordings (`changes_between`), where none has changed."""
+
+
+def changed_constants(known: Sequence[FleetArm], arm: FleetArm) -> tuple[str, ...]:
+    """Torque constants of an arm that differ from those it had among the known ones, in words."""
+    own = (arm.name, arm.robot.name)
+    changes = [
+        zip(arm.robot.joint_names, *changes_between(each.evidence, arm.evidence), strict=True)
+        for each in known
+        if (each.name, each.robot.name) == own
+    ]
+    return tuple(
+        f"{name}: torque constant {100 * by:+.1f} ± {100 * CONFIDENCE * std:.1f} % against the "
+        "arm's model before; check payload and mounting in the recordings of both"
+        for name, by, std in chain.from_iterable(changes)
+        if abs(by) > _CHANGED * std
+    )
 
 
 # A folder with one model file per arm, named <arm>.yaml.
