@@ -123,6 +123,15 @@ def test_calls_returns_and_executions() -> None:
     assert tracker.executions[grip] == 3
 
 
+def test_a_call_whose_line_is_never_seen() -> None:
+    """The next call in the caller, from the line before it."""
+    tracker = ProgramTracker(SCRIPT)
+    tracker.move(line("movej("))
+    path = tracker.move(line("movel(")).path
+    labels = [SCRIPT.nodes[node].label for _, node in path]
+    assert labels == ["Call Unload", "Above"]
+
+
 LINES = (0, line("movej("), line("movel("), line("sleep(0.5)"), line("sleep(0.1)"), 500, 2**32 - 1)
 
 

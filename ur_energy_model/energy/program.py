@@ -60,7 +60,7 @@ class Script:
         function: by line, the name of the function it is in.
         node: by line, the index of its node, -1 without one.
         threads: names of the functions that run beside the program.
-        calls: by function, the names of those that it calls.
+        calls: by function, and by name of those that it calls, the lines of these calls.
         nodes: in the order of the script.
     """
 
@@ -69,7 +69,7 @@ class Script:
     function: tuple[str, ...]
     node: tuple[int, ...]
     threads: frozenset[str]
-    calls: dict[str, frozenset[str]]
+    calls: dict[str, dict[str, list[int]]]
     nodes: tuple[Node, ...]
 
     @cached_property
@@ -113,7 +113,8 @@ def parse_script(text: str, name: str = "program") -> Script:
     lines = [line.rstrip("\r") for line in text.split("\n")]
     found: list[tuple[int, str, int]] = []  # number, label and parent of each node
     functions, nodes, threads = [name], [-1], set[str]()
-    calls: dict[str, set[str]] = {}
+    calls: dict[str, dict[str, list[int]]] = {}
+    outer: str | None = None
     # Innermost last: function, node, and whether the block belongs to a thread.
     blocks: list[tuple[str, int, bool]] = [(name, -1, False)]
     for line in lines:
@@ -124,6 +125,7 @@ def parse_script(text: str, name: str = "program") -> Script:
             found.append((int(node[1]), node[2], around[1] if around[0] == function else -1))
             blocks[-1] = function, len(found) - 1, beside
         elif begin := _FUNCTION.fullmatch(code):
+            outer = outer or begin[2]
             beside = blocks[-1][2] or begin[1] == "thread"
             blocks.append((begin[2], -1, beside))
             if beside:
@@ -133,21 +135,21 @@ def parse_script(text: str, name: str = "program") -> Script:
         if code == "end" and len(blocks) > 1:
             blocks.pop()
         function, of, _ = blocks[-1]
-        calls.setdefault(function, set()).update(() if node else _CALLED.findall(code))
+        for callee in () if node or begin else _CALLED.findall(code):
+            calls.setdefault(function, {}).setdefault(callee, []).append(len(functions))
         functions.append(function)
         nodes.append(of)
-    outer = next((each for each in functions[1:] if each != name), name)
     own: list[list[int]] = [[] for _ in found]
     for number, node_of in enumerate(nodes):
         if node_of >= 0:
             own[node_of].append(number)
     return Script(
-        name=outer,
+        name=outer or name,
         text=("", *lines),
         function=tuple(functions),
         node=tuple(nodes),
         threads=frozenset(threads),
-        calls={key: frozenset(value) & set(functions) - {key} for key, value in calls.items()},
+        calls=calls,
         nodes=tuple(
             Node(number, label, (lines_of[0], lines_of[-1]), parent)
             for (number, label, parent), lines_of in zip(found, own, strict=True)
@@ -225,8 +227,13 @@ class ProgramTracker:
             enters = again or not script.within(left, node)
             del frames[depth:]
         else:
-            while frames and function not in script.calls[frames[-1][0]]:
+            while frames and function not in script.calls.get(frames[-1][0], {}):
                 frames.pop()
+            if frames:  # a call takes no time: its line is rarely seen
+                caller, _, at = frames[-1]
+                sites = script.calls[caller][function]
+                site = next((each for each in sites if each >= at), sites[0])
+                frames[-1] = caller, script.node[site], site
         frames.append((function, node, line))
         if begins:
             self._count(line)
