@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from test.nodes.conftest import Cell
 from test.nodes.driver import Driver
 from test.nodes.moving_arm import MovingArm
+from test.sinks.peers import free_port
 from test.telemetry.scripted_source import ScriptedSource, batches, wait_for
 from ur_energy_model import topics_and_services as topics
 from ur_energy_model.nodes import logger as recording_session
 from ur_energy_model.nodes.logger import EnergyRecording, LoggerNode, RecordingSession
 from ur_energy_model.nodes.ros import WARN
+from ur_energy_model.simulation.wall import SimulatedMeter, SimulatedWall, serve_meter
 from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
@@ -201,3 +205,26 @@ def test_it_records_under_a_budget_into_the_users_folder(
     assert read_bag(bag).info.robot == "ur5e"
     assert [file.path.parent for file in stored_files(folder, {})] == [bag]
     assert not (tmp_path / ".local").exists()
+
+
+def test_readings_of_a_power_meter_are_in_the_bag(
+    cell: Cell, capfd: pytest.CaptureFixture[str]
+) -> None:
+    meter = SimulatedMeter(SimulatedWall((30.0, 40.0, 45.0)))
+    for time in np.arange(0.0, 4.0, 0.01).tolist():
+        meter.update(time, 130.0 * time)
+    with ExitStack() as servers:
+        (url,) = serve_meter(meter, [f"http://127.0.0.1:{free_port()}"], servers)
+        node = cell.start_node(
+            LoggerNode, MovingArm, bag_directory=str(cell.folder / "bags"), meter=url
+        )
+        cell.observer.wait(lambda: node._meter is not None and node._meter.problem is None, "meter")
+        before = node._session.status.samples
+        cell.observer.wait(lambda: node._session.status.samples > before + 500, "samples")
+        node.end()
+    (bag,) = (cell.folder / "bags").iterdir()
+    telemetry = read_bag(bag)
+    assert telemetry.info.extra["meter"] == url
+    assert telemetry["wall_power"][-1] == 130.0
+    assert telemetry["wall_reading"][-1] >= 1.0
+    assert "Traceback" not in capfd.readouterr().err

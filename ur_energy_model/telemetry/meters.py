@@ -8,6 +8,7 @@ frozen is a gap (NaN), never a number, and never delays a sample of the robot.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import random
@@ -56,6 +57,7 @@ FORMS = (
     "http://HOST/rpc/Switch.GetStatus?id=0 (Shelly), mqtt://HOST/TOPIC#path.in.json or "
     "modbus://HOST/UNIT?profile=NAME"
 )
+logging.getLogger("pymodbus").addHandler(logging.NullHandler())  # else it writes to stderr
 
 
 class Reading(NamedTuple):
