@@ -18,7 +18,9 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -321,6 +323,13 @@ def host_address(text: str) -> str:
     if not is_address(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not an address of a host")
     return text
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    with suppress(ValueError):
+        return ip_address("127.0.0.1" if host == "localhost" else host).is_loopback
+    return False
 
 
 def is_address(text: str) -> bool:

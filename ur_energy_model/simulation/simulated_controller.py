@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import ipaddress
 import threading
 import time
 from bisect import bisect_left
@@ -17,6 +16,7 @@ import numpy as np
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError, printable
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.options import is_loopback
 from ur_energy_model.simulation.arm_options import ArmOptions, DriveSet, default_version
 from ur_energy_model.simulation.client_interfaces import (
     ControlPortSession,
@@ -329,13 +329,3 @@ class Simulation:
             )
         if self.truth is not None and (not self.truth.name or self.truth.is_dir()):
             raise InputError(self.truth, "is a folder", "name a .json file")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike
 from ur_energy_model.errors import ControllerError, InputError, optional_import, problem_words
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.telemetry.fields import METER_FIELDS
 from ur_energy_model.telemetry.meters import (
     MODBUS_PORT,
     SILENT_PERIODS,
     SILENT_SECONDS,
-    MeterProfile,
+    load_profile,
 )
 from ur_energy_model.typing import Array, Mask
 
@@ -76,22 +77,16 @@ class SimulatedWall:
         known = np.append(begin, time)
         energy = np.append((begin - time[0]) * power[0], np.append(0.0, np.cumsum(steps)))
         random = np.random.default_rng([self.seed, _STREAM])
-        ends = np.arange(
-            time[0] - self.delay - self.period * random.random(), time[-1], self.period
-        )
+        first = time[0] - self.delay - self.period * random.random()
+        ends = np.arange(first, time[-1], self.period)
         ends = ends[self.arrivals(ends, random)[0]]
         watts, joules = self.measured(ends, known, energy, random)
-        arrival = ends + self.delay
-        last = np.searchsorted(arrival, time, "right") - 1
+        arrival = np.append(-np.inf, ends + self.delay)  # as if there were one long before
+        number = np.searchsorted(arrival, time, "right") - 1
         held = max(SILENT_PERIODS * self.period, SILENT_SECONDS)
-        if not len(ends):
-            last, arrival, watts, joules = np.full(len(time), -1), *np.full((3, 1), np.nan)
-        silent = ~((last >= 0) & (time - arrival[last] <= held))
-        return {
-            "wall_power": np.where(silent, np.nan, watts[last]),
-            "wall_energy": np.where(silent, np.nan, joules[last]),
-            "wall_reading": last + 1.0,
-        }
+        columns = np.array([np.append(np.nan, watts), np.append(np.nan, joules)])[:, number]
+        columns[:, time - arrival[number] > held] = np.nan
+        return dict(zip(METER_FIELDS, (*columns, number.astype(float)), strict=True))
 
     def measured(
         self, ends: Array, time: Array, energy: Array, random: np.random.Generator
@@ -110,12 +105,9 @@ class SimulatedWall:
         self, ends: Array, random: np.random.Generator, silent_until: float = -np.inf
     ) -> tuple[Mask, float]:
         """Which readings arrive [m], and until when the meter is silent after them [s]."""
-        chance = self.silences_per_hour * self.period / 3600.0
-        begun = random.random(len(ends)) < chance
-        seconds = random.uniform(*self.silence_seconds, len(ends))
-        until = np.maximum.accumulate(
-            np.append(silent_until, np.where(begun, ends + seconds, -np.inf))
-        )
+        begun = random.random(len(ends)) < self.silences_per_hour * self.period / 3600.0
+        seconds = np.where(begun, random.uniform(*self.silence_seconds, len(ends)), -np.inf)
+        until = np.maximum.accumulate(np.append(silent_until, ends + seconds))
         missed = random.random(len(ends)) < self.missed
         return ~missed & (ends > until[1:]), float(until[-1])
 
@@ -124,20 +116,10 @@ def draw_wall(seed: int) -> SimulatedWall:
     """The wall of arm number `seed`, with a meter of 1 W and 1 s that now and then drops out."""
     table, random = constants()["wall"], np.random.default_rng([seed, _STREAM, 1])
     off, supply, safety, proportional, quadratic, delay = (
-        float(random.uniform(*table[name]))
-        for name in ("off", "supply", "safety", "proportional", "quadratic", "delay")
+        float(random.uniform(*limits)) for limits in table["drawn"].values()
     )
-    return SimulatedWall(
-        (off, off + supply, off + supply + safety),
-        proportional,
-        quadratic,
-        delay=delay,
-        noise=table["noise"],
-        missed=table["missed"],
-        silences_per_hour=table["silence"]["per_hour"],
-        silence_seconds=tuple(table["silence"]["seconds"]),
-        seed=seed,
-    )
+    box, meter = (off, off + supply, off + supply + safety), table["meter"]
+    return SimulatedWall(box, proportional, quadratic, delay=delay, seed=seed, **meter)
 
 
 # The meter, live, and its interfaces.
@@ -174,14 +156,12 @@ class SimulatedMeter:
                 times, energies = np.array(known).T
                 watts, joules = wall.measured(end, times, energies, self._random)
                 self._coming.append((time + wall.delay, (float(watts[0]), float(joules[0]))))
-        new = False
-        while self._coming and self._coming[0][0] <= time:
-            self.shown, new = self._coming.popleft()[1], True
         if time < self._silent_until:
-            self.shown, new = None, False
-        for listener in self.listeners if new else ():
-            assert self.shown is not None
-            listener(self.shown)
+            self.shown = None
+        elif self._coming and self._coming[0][0] <= time:
+            self.shown = shown = self._coming.popleft()[1]
+            for listener in self.listeners:
+                listener(shown)
 
 
 def listening_hosts(urls: Iterable[str]) -> list[str]:
@@ -252,8 +232,7 @@ def _shelly(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
             """A client left."""
 
     server = Server((host, port), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     yield f"http://{host}:{port}/rpc/Switch.GetStatus?id=0"
     server.shutdown()
     server.server_close()
@@ -268,7 +247,7 @@ def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
         from pymodbus.server import ModbusTcpServer
         from pymodbus.simulator import DataType, SimData, SimDevice
 
-    profiles = [MeterProfile.load(name) for name in ("eastron_sdm", "eastron_sdm_single")]
+    profiles = [load_profile(name) for name in ("eastron_sdm", "eastron_sdm_single")]
 
     async def show(
         _f: int, begin: int, _a: int, _n: int, now: list[int], written: object

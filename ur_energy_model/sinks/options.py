@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ur_energy_model.errors import InputError, optional_import
-from ur_energy_model.options import option
+from ur_energy_model.options import is_loopback, option
 
 if TYPE_CHECKING:
     from ur_energy_model.sinks.sink import ArmActions, Sink
@@ -112,11 +112,6 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
     return tuple(sinks)
 
 
-def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Raises ValueError for what is no address."""
-    return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-
-
 @dataclass(frozen=True)
 class Address:
     """Host name or IP address, and port; where a server listens, port 0 takes a free one."""
@@ -127,9 +122,7 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches it."""
-        with suppress(ValueError):
-            return _ip(self.host).is_loopback
-        return False
+        return is_loopback(self.host)
 
     def listener(self) -> socket.socket:
         """A socket that listens there.
@@ -163,7 +156,7 @@ def server_address(option: str, text: str, options: SinkOptions) -> Address:
         remedy = "state ADDRESS:PORT, 0 to 65535"
         raise InputError(kind.flag, f"'{place}' has no valid port", remedy)
     try:
-        _ip(name)
+        ipaddress.ip_address("127.0.0.1" if name == "localhost" else name)
     except ValueError:
         problem = f"'{name}' is not an IP address"
         raise InputError(kind.flag, problem, "state ADDRESS:PORT") from None

@@ -19,10 +19,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.client import HTTPConnection
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import numpy as np
@@ -42,17 +41,15 @@ POLL_SECONDS = 0.25  # period of the requests to a meter
 REPEAT_PERIODS, REPEAT_SECONDS = 2.0, (2.0, 20.0)
 """An answer that equals the one before is a new reading only after so many of the periods in which
 answers change, within these bounds [s]: meters are asked more often than they measure."""
-ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16
-"""Longest time for an answer, and its largest size."""
+ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16  # longest time for an answer, and its largest size
 SILENT_PERIODS, SILENT_SECONDS = 5.0, 10.0
 """A reading is held for so many periods of the messages, and so many seconds at least."""
-FROZEN_SECONDS, FROZEN_CHANGE, FROZEN_BLOCK = 30.0, 20.0, 10.0
-"""A meter is frozen that repeats a reading for so long [s] while the means of the bus power over
-blocks [s] differ by more than this [W]; meters average over some seconds."""
+FROZEN_SECONDS, FROZEN_CHANGE, FROZEN_SMOOTHING = 30.0, 20.0, 10.0
+"""A meter is frozen that repeats a reading for so long [s] while the smoothed bus power changes by
+more than this [W]; meters average over some seconds, and so does the smoothing [s]."""
 MOST_POWER = 1e6  # of a reading that is believed [W]
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # before a meter is connected again [s]
 MOST_READINGS = 64  # readings kept; a batch of samples spans one or two
-NO_READINGS = "sends no readings"
 FORMS = (
     "http://HOST/rpc/Switch.GetStatus?id=0 (Shelly), mqtt://HOST/TOPIC#path.in.json or "
     "modbus://HOST/UNIT?profile=NAME"
@@ -90,8 +87,9 @@ class Meter:
         self._count, self._heard = 0, HOST_CLOCK.now()
         self._held_ns = 1e9 * SILENT_SECONDS
         self._intervals: deque[int] = deque(maxlen=MOST_READINGS)  # between messages [ns]
-        # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k]; replaced as a whole.
-        self._kept: tuple[NDArray[np.int64], Array] = np.zeros(0, np.int64), np.zeros((3, 0))
+        # Arrival [ns, k] by HOST_CLOCK, and power, energy and number [3, k], from a reading 0 on
+        # that has none; replaced as a whole.
+        self._kept = np.zeros(1, np.int64), np.array([[np.nan], [np.nan], [0.0]])
         self._news, self._closed = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="power meter", daemon=True)
 
@@ -113,7 +111,7 @@ class Meter:
     def problem(self) -> str | None:
         """Why there is no reading now, None while there is."""
         if HOST_CLOCK.now() - self._heard > self._held_ns:
-            return self._failure or NO_READINGS
+            return self._failure or "sends no readings"
         return None if self._count else self._failure
 
     def latest(self, stamp: NDArray[np.int64]) -> Array:
@@ -122,12 +120,8 @@ class Meter:
         Power and energy are NaN before the first reading, and where the meter is silent.
         """
         arrived, values = self._kept
-        if not len(arrived):
-            return np.repeat([[np.nan], [np.nan], [0.0]], len(stamp), axis=1)
-        last = np.searchsorted(arrived, stamp, "right") - 1
-        found = values[:, last]
-        found[:2, (last < 0) | (stamp - self._heard > self._held_ns)] = np.nan
-        found[2, last < 0] = values[2, 0] - 1.0
+        found = values[:, np.maximum(np.searchsorted(arrived, stamp, "right") - 1, 0)]
+        found[:2, stamp - self._heard > self._held_ns] = np.nan
         return found
 
     def _run(self) -> None:
@@ -136,30 +130,29 @@ class Meter:
             try:
                 with closing(self._items(self._closed)) as items:  # type: ignore[type-var]
                     for item in items:
-                        if isinstance(item, str):
-                            self._failure = item
-                        else:
-                            self._hear(item)
-                            pause = FIRST_PAUSE
-                        self._news.set()
+                        self._hear(item)
+                        pause = FIRST_PAUSE
             except Exception as error:  # a library of another project may raise anything
-                self._failure = problem_words(error)
-                self._news.set()
+                self._hear(problem_words(error))
             self._closed.wait(random.uniform(0.5, 1.0) * pause)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    def _hear(self, reading: Reading | None) -> None:
-        """Keep a reading; None prolongs the last one."""
+    def _hear(self, item: Item) -> None:
+        """Keep a reading, or why there is none; None prolongs the last one."""
         now = HOST_CLOCK.now()
+        self._failure = item if isinstance(item, str) else None
+        self._news.set()
+        if isinstance(item, str):
+            return
         if self._count:
             self._intervals.append(now - self._heard)
             period = 1e-9 * float(np.median(self._intervals))
             self._held_ns = 1e9 * max(SILENT_PERIODS * period, SILENT_SECONDS)
-        self._heard, self._failure = now, None
-        if reading is not None:
+        self._heard = now
+        if item is not None:
             self._count += 1
             arrived = np.append(self._kept[0], now)[-MOST_READINGS:]
-            new = np.array([[reading.power], [reading.energy], [self._count]])
+            new = np.array([[item.power], [item.energy], [self._count]])
             self._kept = arrived, np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:]
 
 
@@ -173,8 +166,11 @@ class MeteredSource:
 
     def __init__(self, source: TelemetrySource, meter: Meter) -> None:
         self._source, self._meter = source, meter
-        self._frozen = FrozenCheck()
         self._reported: str | None = None
+        # For `_frozen`: the reading, its number and time when it began; the smoothed bus power, the
+        # time at which smoothing began, and that of the last batch.
+        self._shown, self._number, self._since = (math.nan, math.nan), 0.0, 0.0
+        self._mean = self._low = self._high = self._began = self._time = math.nan
 
     @property
     def info(self) -> RecordingInfo:
@@ -206,15 +202,29 @@ class MeteredSource:
         batch = self._source.read(timeout)
         if batch is None:
             return None
-        stamp = batch.stamp
-        if stamp is None:
-            stamp = np.full(len(batch), HOST_CLOCK.now())
-        found = self._meter.latest(stamp)
-        if self._frozen.update(batch, found):
+        now = np.full(len(batch), HOST_CLOCK.now())
+        found = self._meter.latest(now if batch.stamp is None else batch.stamp)
+        if self._frozen(batch, *found[:, -1].tolist()):
             found[:2] = np.nan
-        return replace(
-            batch, columns={**batch.columns, **dict(zip(METER_FIELDS, found, strict=True))}
-        )
+        readings = dict(zip(METER_FIELDS, found, strict=True))
+        return replace(batch, columns={**batch.columns, **readings})
+
+    def _frozen(self, batch: Telemetry, power: float, energy: float, number: float) -> bool:
+        """Whether the meter repeats its reading after a batch although the power changes."""
+        shown, time = (power, -1.0 if math.isnan(energy) else energy), float(batch.time[-1])
+        step, self._time = time - self._time, time
+        mean = math.nan if batch.bus_power is None else float(np.mean(batch.bus_power))
+        if not 0.0 < step < FROZEN_SMOOTHING or math.isnan(self._mean):
+            self._mean, self._began = mean, time
+        elif math.isfinite(mean):
+            self._mean += step / FROZEN_SMOOTHING * (mean - self._mean)
+        if shown != self._shown:
+            self._shown, self._number, self._since = shown, number, time
+        if self._since == time or time - self._began < FROZEN_SECONDS:  # not settled yet
+            self._low = self._high = self._mean
+        self._low, self._high = min(self._low, self._mean), max(self._high, self._mean)
+        stays = number > self._number and time - self._since > FROZEN_SECONDS
+        return stays and self._high - self._low > FROZEN_CHANGE
 
     def close(self) -> None:
         """Close the source."""
@@ -228,40 +238,6 @@ class MeteredSource:
         self.close()
 
 
-class FrozenCheck:
-    """Finds a meter that repeats one reading although the power of the bus changes."""
-
-    def __init__(self) -> None:
-        self._value, self._time = (math.nan, math.nan), math.nan
-        self._begin(0.0)
-
-    def _begin(self, number: float) -> None:
-        """Another value."""
-        self._number = number
-        self._blocks: list[float] = []  # means of the bus power [W]
-        self._seconds = self._block_seconds = self._block_energy = 0.0
-
-    def update(self, batch: Telemetry, found: Array) -> bool:
-        """Whether the reading is frozen at the end of the next batch, of readings [3, n]."""
-        power, energy, number = found[:, -1].tolist()
-        before, self._value = self._value, (power, -1.0 if math.isnan(energy) else energy)
-        step, self._time = float(batch.time[-1]) - self._time, float(batch.time[-1])
-        if self._value != before:
-            self._begin(number)
-        bus = batch.bus_power
-        if bus is None or not 0.0 < step < FROZEN_BLOCK or not np.isfinite(mean := bus.mean()):
-            return False
-        self._seconds += step
-        self._block_seconds += step
-        self._block_energy += step * float(mean)
-        if self._block_seconds >= FROZEN_BLOCK:
-            mean = self._block_energy / self._block_seconds
-            self._blocks = [min([mean, *self._blocks]), max([mean, *self._blocks])]
-            self._block_seconds = self._block_energy = 0.0
-        repeated = number > self._number and self._seconds > FROZEN_SECONDS
-        return repeated and self._blocks[1] - self._blocks[0] > FROZEN_CHANGE
-
-
 # Kinds of meters.
 
 
@@ -271,18 +247,18 @@ def _items(url: str) -> Items:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise InputError("--meter", "the URL is not valid", f"state {FORMS}") from None
-    if "@" in parts.netloc:  # the message must not repeat a password
-        problem = "a URL must not hold a user name or password, which all users can read"
+        raise _wrong("is not valid") from None
+    if "@" in parts.netloc:
+        problem = "must not hold a user name or password, which all users of this machine can read"
         remedy = "put those of an MQTT broker into UR_ENERGY_MQTT_USERNAME and _PASSWORD"
-        raise InputError("--meter", problem, remedy)
+        raise _wrong(problem, remedy)
     if parts.scheme not in _KINDS or not host or not is_address(host):
-        raise InputError("--meter", f"'{url}' is not the URL of a meter", f"state {FORMS}")
-    return _KINDS[parts.scheme](url, parts, host)
+        raise _wrong(f"'{url}' is not that of a meter")
+    return _KINDS[parts.scheme](parts, host)
 
 
-def _wrong(url: str, problem: str) -> InputError:
-    return InputError("--meter", f"'{url}' {problem}", f"state {FORMS}")
+def _wrong(problem: str, remedy: str = f"state {FORMS}") -> InputError:
+    return InputError("--meter", f"the URL {problem}", remedy)
 
 
 def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
@@ -305,12 +281,11 @@ def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
         yield item
 
 
-def _shelly(url: str, parts: SplitResult, host: str) -> Items:
+def _shelly(parts: SplitResult, host: str) -> Items:
     """Status of a component (Switch, PM1, EM1, EM, ...) by RPC over HTTP."""
     if not re.fullmatch(r"/rpc/\w+\.GetStatus", parts.path):  # other methods may switch the power
-        raise _wrong(url, "is not a GetStatus method of a Shelly device")
-    target = f"{parts.path}?{parts.query}"
-    path = _json_path(parts)
+        raise _wrong("is not that of a GetStatus method of a Shelly device")
+    target, path = f"{parts.path}?{parts.query}", _json_path(parts)
 
     def read(closed: threading.Event) -> Iterator[Item]:
         connection = HTTPConnection(host, parts.port or 80, timeout=ANSWER_SECONDS)
@@ -335,11 +310,11 @@ def _shelly(url: str, parts: SplitResult, host: str) -> Items:
     return read
 
 
-def _mqtt(url: str, parts: SplitResult, host: str) -> Items:
+def _mqtt(parts: SplitResult, host: str) -> Items:
     """A topic whose messages are numbers [W], or JSON with one."""
     topic, path = unquote(parts.path[1:]), _json_path(parts)
     if not topic or parts.query or "+" in topic:
-        raise _wrong(url, "has no topic without wildcards")
+        raise _wrong("has no topic without wildcards")
     with optional_import("meters"):
         import paho.mqtt.client as mqtt
     tls = parts.scheme == "mqtts"
@@ -354,18 +329,16 @@ def _mqtt(url: str, parts: SplitResult, host: str) -> Items:
             authority = os.environ.get("UR_ENERGY_MQTT_CA")
             client.tls_set_context(ssl.create_default_context(cafile=authority))
 
-        def connected(_client: Any, _data: Any, _flags: Any, code: int) -> None:
+        def connected(*given: Any) -> None:
             client.subscribe(topic)
-            if code:
-                refused.append(mqtt.connack_string(code))
+            refused.extend([mqtt.connack_string(given[3])] if given[3] else [])
 
-        def subscribed(_client: Any, _data: Any, _number: int, granted: tuple[int, ...]) -> None:
-            if 128 in granted:
-                refused.append(f"the broker refuses the topic {topic}")
+        def subscribed(*given: Any) -> None:
+            refused.extend([f"the broker refuses the topic {topic}"] if 128 in given[3] else [])
 
-        def arrived(_client: Any, _data: Any, message: mqtt.MQTTMessage) -> None:
-            if not message.retain:  # which may be old
-                received.append(message.payload)
+        def arrived(*given: Any) -> None:
+            if not given[2].retain:  # which may be old
+                received.append(given[2].payload)
 
         client.on_connect, client.on_subscribe, client.on_message = connected, subscribed, arrived
         try:
@@ -373,7 +346,7 @@ def _mqtt(url: str, parts: SplitResult, host: str) -> Items:
             while not closed.is_set():
                 code = client.loop(POLL_SECONDS)
                 if refused or code:
-                    raise ConnectionError(*refused, *([] if refused else [mqtt.error_string(code)]))
+                    raise ConnectionError(refused[0] if refused else mqtt.error_string(code))
                 while received:
                     yield json_reading(received.popleft(), path)
         finally:
@@ -437,91 +410,73 @@ TYPES = {"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "int64": 4, "uint64":
 MODBUS_PORT = 502
 
 
-@dataclass(frozen=True)
-class Register:
+class Register(NamedTuple):
     """A quantity of a meter: address of its first register (from 0), type, factor to SI."""
 
     address: int
     type: str
     scale: float
 
-    @classmethod
-    def read(cls, tree: YamlTree) -> Register:
-        """From a mapping of a profile."""
-        with Record(tree) as keys:
-            return cls(
-                integer(0, 65535)(keys["address"]),
-                choice(TYPES)(keys["type"]),
-                keys.read("scale", Quantity("1", -1e12, 1e12), 1.0),
-            )
 
-
-@dataclass(frozen=True)
-class MeterProfile:
+class MeterProfile(NamedTuple):
     """Registers of a kind of meter, as a file in config/meters has them."""
 
     registers: str  # "input" or "holding"
-    word_order: str  # "big": the high word first; or "little"
+    word_order: Literal["big", "little"]  # big: the high word first
     power: Register  # W
     energy: Register | None  # J
 
-    @classmethod
-    def load(cls, name: str) -> MeterProfile:
-        """A shipped profile, or that of a YAML file.
 
-        Raises:
-            InputError: no such profile, or a file that cannot be used.
-        """
-        path = user_path(name)
-        if path.suffix != ".yaml":
-            path = config_file("meters", f"{Path(name).name}.yaml")
-            shipped = sorted(each.stem for each in path.parent.glob("*.yaml"))
-            if name not in shipped:
-                known = with_suggestion(name, shipped)
-                problem = f"there is no profile '{name}' of a meter"
-                raise InputError("--meter", problem, f"name one of {known}, or a YAML file")
-        with Record(YamlTree.read(path, InputError, "correct the file")) as keys:
-            keys.schema(1)
-            return cls(
-                choice(("input", "holding"))(keys["registers"]),
-                choice(("big", "little"))(keys["word_order"]),
-                Register.read(keys["power"]),
-                keys.read("energy", Register.read, None),
-            )
+def load_profile(name: str) -> MeterProfile:
+    """A shipped profile, or that of a YAML file; InputError: there is none, or it is unusable."""
+    path = user_path(name)
+    if path.suffix != ".yaml":
+        path = config_file("meters", f"{path.name}.yaml")
+        shipped = sorted(each.stem for each in path.parent.glob("*.yaml"))
+        if name not in shipped:
+            remedy = f"name one of {with_suggestion(name, shipped)}, or a YAML file"
+            raise InputError("--meter", f"there is no profile '{name}' of a meter", remedy)
+
+    def register(tree: YamlTree) -> Register:
+        with Record(tree) as keys:
+            address, kind = integer(0, 65535)(keys["address"]), choice(TYPES)(keys["type"])
+            return Register(address, kind, keys.read("scale", Quantity("1", -1e12, 1e12), 1.0))
+
+    with Record(YamlTree.read(path, InputError, "correct the file")) as keys:
+        keys.schema(1)
+        registers = choice(("input", "holding"))(keys["registers"])
+        low_first = choice(("big", "little"))(keys["word_order"]) == "little"
+        power, energy = register(keys["power"]), keys.read("energy", register, None)
+    return MeterProfile(registers, "little" if low_first else "big", power, energy)
 
 
-def _modbus(url: str, parts: SplitResult, host: str) -> Items:
+def _modbus(parts: SplitResult, host: str) -> Items:
     """Registers of a unit behind a Modbus TCP address."""
     unit, given = parts.path.strip("/"), parse_qs(parts.query)
     if not unit.isdecimal() or int(unit) > 255 or given.keys() != {"profile"} or parts.fragment:
-        raise _wrong(url, "has no unit number, or no profile")
-    profile, device = MeterProfile.load(given["profile"][0]), int(unit)
+        raise _wrong("has no unit number, or no profile")
+    profile, port = load_profile(given["profile"][0]), parts.port or MODBUS_PORT
     with optional_import("meters"):
         from pymodbus import ModbusException
         from pymodbus.client import ModbusTcpClient
 
     def read(closed: threading.Event) -> Iterator[Item]:
-        port = parts.port or MODBUS_PORT
         client = ModbusTcpClient(host, port=port, timeout=ANSWER_SECONDS, retries=0)
+        inputs, holding = client.read_input_registers, client.read_holding_registers
+        function = inputs if profile.registers == "input" else holding
 
         def value_of(register: Register) -> float:
-            function = client.read_input_registers
-            if profile.registers == "holding":
-                function = client.read_holding_registers
+            address, count = register.address, TYPES[register.type]
             try:
-                answer = function(register.address, count=TYPES[register.type], device_id=device)
+                answer = function(address, count=count, device_id=int(unit))
             except ModbusException:
-                client.close()  # a late answer would be taken for the next one
                 raise TimeoutError("does not answer as a Modbus TCP device") from None
-            if answer.isError() or len(answer.registers) != TYPES[register.type]:
-                text = f"refuses register {register.address} of unit {device}"
-                raise ConnectionError(f"{text}; check unit and profile")
+            if answer.isError() or len(answer.registers) != count:
+                text = f"refuses register {address} of unit {unit}; check unit and profile"
+                raise ConnectionError(text)
             kind = client.DATATYPE[register.type.upper()]
-            number = client.convert_from_registers(
-                answer.registers, kind, "little" if profile.word_order == "little" else "big"
-            )
-            assert isinstance(number, int | float)
-            return register.scale * number
+            number: Any = client.convert_from_registers(answer.registers, kind, profile.word_order)
+            return register.scale * float(number)
 
         def ask() -> Item:
             energy = math.nan if profile.energy is None else value_of(profile.energy)
@@ -530,7 +485,7 @@ def _modbus(url: str, parts: SplitResult, host: str) -> Items:
             except ValueError as error:
                 return f"{error}; check the profile"
 
-        with closing(client):
+        with closing(client):  # also after a failure: a late answer would be taken for the next one
             if not client.connect():
                 raise ConnectionError(f"no connection to port {port}")
             yield from _asked(ask, closed)
@@ -538,7 +493,7 @@ def _modbus(url: str, parts: SplitResult, host: str) -> Items:
     return read
 
 
-_KINDS: dict[str, Callable[[str, SplitResult, str], Items]] = {
+_KINDS: dict[str, Callable[[SplitResult, str], Items]] = {
     "http": _shelly,
     "mqtt": _mqtt,
     "mqtts": _mqtt,
