@@ -34,7 +34,7 @@ def test_values_are_those_of_the_number_topics_and_efforts_the_uncertainties() -
     assert [values[joint][2] for joint in JOINTS] == joints.tolist()
     assert values["total"][2] == total
     assert np.isnan([values["bus"][2], values["residual"][2]]).all()
-    energy, std = snapshot.channels.wall(snapshot.since_reset.net, snapshot.wall)
+    energy, std = snapshot.channels.at_wall(snapshot.since_reset.net)
     np.testing.assert_allclose(values["wall"][[0, 2]], [energy, std])
     assert energy_names(JOINTS)[-2:] == ("residual", "wall")
     (wall,) = (each for each in summary_statuses(snapshot, JOINTS, "m") if "wall" in each.name)

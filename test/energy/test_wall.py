@@ -46,7 +46,7 @@ def measured(
     time: Array, columns: dict[str, Array], model: WallModel, std: float = 0.0
 ) -> tuple[WallEnergy, float]:
     """Energy at the wall of a recording, and its time [s]."""
-    wall, meter = RecordedWall(CHANNELS, model), EnergyMeter(len(CHANNELS))
+    wall, meter = RecordedWall(Channels(["joint"], (0, 1), model)), EnergyMeter(len(CHANNELS))
     for table in tables(time, columns, std):
         table.integrate(meter)
         wall.add(table)
@@ -105,17 +105,17 @@ def test_without_a_meter_the_model_covers_and_names_itself(kind: str, source: st
 
 
 def test_power_and_energy_are_one_function_of_the_channels() -> None:
-    work, model = Work(WALL, 3, 300.0, 0.1), generic_wall("e-series")
+    work = Work(WALL, 3, 300.0, 0.1)
     meter, powers = EnergyMeter(len(CHANNELS)), []
     for table in tables(work.time, work.columns, std=0.01):
         table.integrate(meter)
         powers.append(table.power)
-    value, std = CHANNELS.wall(np.concatenate(powers), model)
-    energy, energy_std = CHANNELS.wall(meter.reading.net, model)
+    value, std = CHANNELS.at_wall(np.concatenate(powers))
+    energy, energy_std = CHANNELS.at_wall(meter.reading.net)
     steps = np.diff(work.time)
     assert energy == pytest.approx(0.5 * ((value[1:] + value[:-1]) * steps).sum())
     assert energy_std <= 0.5 * ((std[1:] + std[:-1]) * steps).sum()
-    mean, mean_std = CHANNELS.wall(meter.reading.net / meter.reading.accounted, model)
+    mean, mean_std = CHANNELS.at_wall(meter.reading.net / meter.reading.accounted)
     assert mean * meter.reading.accounted == pytest.approx(energy)
     assert mean_std * meter.reading.accounted == pytest.approx(energy_std)
 
@@ -145,6 +145,6 @@ def test_the_calculator_has_the_squares_and_the_wall_of_its_model() -> None:
     np.testing.assert_allclose(
         table.power[:, arm["total_square"]], table.power[:, arm["total"]] ** 2
     )
-    assert calculator.wall is generic_wall("cb3")
+    assert calculator.channels.wall is generic_wall("cb3")
     own = replace(generic_wall("cb3"), source="meter")
-    assert EnergyCalculator(replace(model, wall=own), robot).wall is own
+    assert EnergyCalculator(replace(model, wall=own), robot).channels.wall is own

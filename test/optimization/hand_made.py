@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.wall import generic_wall
 from ur_energy_model.optimization.cycle import (
     Move,
     Rest,
@@ -131,7 +132,7 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         typed_energy=sum(each.typed_energy for each in new),
         typed_duration=sum(stretch.plan.duration for stretch in typed),
         typed_interval=(9.0, 19.0),
-        ceiling=Ceiling(0.5, 20.0, 30.0, 60.0),
+        ceiling=Ceiling(generic_wall("e-series"), 0.5, 0.7, 20.0, 10.0, 30.0, 60.0),
         loads=(ArmLoad("elbow_joint", 0.3, 0.1, 200.0),) * 3,
     )
 

@@ -120,6 +120,8 @@ def seconds_table(
         "joint_temperature": np.full((count, n), 31.5),
         "speed_scaling": np.ones(count),
         "regeneration_energy": regeneration,
+        "wall_energy": 52.0 + 1.1 * total,
+        "wall_std": 14.0 + 0.03 * total,
     }
     for state in ArmState:
         here = moving if state is ArmState.MOVING else ~moving & (state is ArmState.STANDSTILL)
@@ -138,7 +140,8 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
         return np.asarray(values.reshape(count, arm.cycle, *values.shape[1:]).sum(axis=1))
 
     total, motion, moving = map(summed, ("total_energy", "moving_energy", "moving_time"))
-    parts = ("standby_energy", "driver_energy", "regeneration_energy", "bus_energy")
+    parts = ("standby_energy", "driver_energy", "regeneration_energy", "bus_energy",
+             "wall_energy", "wall_std")  # fmt: skip
     columns = {
         "start": whole["second"].cast("int64").to_numpy()[:: arm.cycle] * 1000,
         "source": source,

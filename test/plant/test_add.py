@@ -45,6 +45,7 @@ def test_sums_equal_the_estimate(tmp_path: Path, shift: float, moving: float, st
     expected = {
         "total_energy": truth.supply,
         "bus_energy": truth.bus,
+        "wall_energy": truth.wall.energy,
         "standby_energy": truth.standby,
         "driver_energy": truth.driver,
         "accounted": truth.duration,

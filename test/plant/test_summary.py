@@ -54,6 +54,7 @@ def test_sums_by_arm_are_those_of_the_files(plant: Path) -> None:
         known = row["arm"] != "A3"  # whose bus was not measured
         bus = pytest.approx(of["bus_energy"].sum(), rel=1e-12) if known else None
         assert row["bus_energy"] == bus
+        assert row["wall_energy"] == pytest.approx(of["wall_energy"].sum(), rel=1e-12)
     assert (found.total["arms"], found.total["bus_energy"]) == (3, None)
 
 
@@ -83,7 +84,12 @@ def test_joints_drivers_and_standby_are_all_of_the_energy(plant: Path) -> None:
 
 def test_files_of_versions_without_regeneration_sum_up_to_the_same(tmp_path: Path) -> None:
     new = ask(write_plant(tmp_path / "plant", [Arm("A1")]), "joint")
-    store = write_plant(tmp_path / "older", [Arm("A1")], without=["regeneration_energy"])
+    missing = ["regeneration_energy", "wall_energy", "wall_std"]
+    store = write_plant(tmp_path / "older", [Arm("A1")], without=missing)
+    assert ask(store, "arm").total["wall_energy"] is None
+    with HistoryDatabase(HistoryStore(store)) as database:
+        fleet = read_fleet_days(database)
+    assert fleet.total("wall") == fleet.total("energy")
     old = ask(store, "joint")
     energies = [row["energy"] for row in new.rows]
     assert [row["energy"] for row in old.rows] == pytest.approx(energies, rel=1e-9)

@@ -168,7 +168,7 @@ def test_powers_are_those_that_are_predicted(report: OptimizationReport) -> None
 
 
 def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationReport) -> None:
-    """At the wall, with 90 % efficiency."""
+    """At the wall, with 90 % efficiency or by the model of the wall."""
     for measured, word in ((None, "predicted"), (MEASURED, "measured")):
         found = replace(report.optimized, measured=measured)
         verdict = optimization_page(replace(report, optimized=found)).verdict
@@ -180,6 +180,9 @@ def test_savings_are_the_measured_ones_where_there_are_any(report: OptimizationR
     kwh = 60.0 * 86400.0 / found.duration / 3.6e6 / 0.9
     assert day[2] == f"{kwh:.2f} kWh"
     assert year[3:] == (f"{365 * kwh * 0.3:.4g}", f"{365 * kwh * 0.4:.4g}")
+    table = saving_table(found, Tariff(0.3))
+    assert 1.1 < float(str(table.rows[2][2]).split()[0]) / (365 * 0.9 * kwh) < 1.25
+    assert "not measured" in table.note
 
 
 def test_a_browser_shows_it(report: OptimizationReport, tmp_path: Path, browser: Browser) -> None:

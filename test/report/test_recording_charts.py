@@ -12,6 +12,7 @@ import pytest
 from test.report.conftest import MakeBag
 from ur_energy_model.energy.meter import integrate
 from ur_energy_model.energy.powers import ArmState
+from ur_energy_model.energy.wall import WallEnergy
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report import figures
@@ -155,11 +156,16 @@ def test_cycles_cost_and_co2(model: EnergyModel, monday: Path) -> None:
     assert [round(cycle.duration) for cycle in shift.cycles] == [10]
     assert cycle_table(shift) is not None
     assert {chart.key for chart in shift_charts(shift)} == {"shift_power", "cycles"}
-    kwh = shift.energy / 3.6e6 / 0.8
-    table = shift_table(shift, Tariff(price=0.5, currency="EUR", co2=0.4, supply_efficiency=0.8))
-    assert table.rows[-1][-2:] == pytest.approx((0.5 * kwh, 400 * kwh))
-    assert table.columns[-2:] == ["cost [EUR]", "CO2 [g]"]
-    assert len(shift_table(shift, Tariff()).columns) == 5
+    wall = WallEnergy(3.6e6, 3.6e5, "generic")
+    for share, kwh in ((0.8, shift.energy / 3.6e6 / 0.8), (None, 1.0)):
+        tariff = Tariff(price=0.5, currency="EUR", co2=0.4, supply_efficiency=share)
+        table = shift_table(shift, tariff, wall)
+        assert table.rows[-1][-2:] == pytest.approx((0.5 * kwh, 400 * kwh))
+        assert table.columns[-3:] == ["at the wall [Wh]", "cost [EUR]", "CO2 [g]"]
+        paid = np.array([row[-3:] for row in table.rows], dtype=float)
+        np.testing.assert_allclose(paid[:-1].sum(axis=0), paid[-1])
+        assert "not measured" in table.note
+    assert len(shift_table(shift, Tariff(), wall).columns) == 6
     for share in (0.0, -1.0, 1.2, float("nan")):
         with pytest.raises(InputError, match="supply-efficiency"):
             Tariff(supply_efficiency=share)

@@ -81,7 +81,8 @@ bags BAG...  ... (rosbag2 directories)
 --tariff PRICE -1e6:1e6  price per kWh (default: no cost)
 --currency NAME =EUR  of the price
 --co2 KG 0:1e6  kg of CO2 per kWh (default: no emission)
---supply-efficiency SHARE =1.0  share of the wall power that reaches the robot bus
+--supply-efficiency SHARE  share of the wall power that reaches the robot bus (default: cost and CO2
+    of the energy at the wall, control box included)
 
 == @cluster
 --scheduler ADDRESS  work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786

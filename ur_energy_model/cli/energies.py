@@ -370,8 +370,9 @@ def report(options: argparse.Namespace) -> None:
                 "figures": figures,
                 **picked(made, "verdict warnings serials"),
                 **picked(shift, "energy seconds idle_share"),
-                "cost": tariff.cost(shift.energy),
-                "co2": tariff.emission(shift.energy),
+                **made.wall.as_json(),
+                "cost": tariff.cost(shift.energy, made.wall.energy),
+                "co2": tariff.emission(shift.energy, made.wall.energy),
                 "cycles": len(shift.cycles),
             }
         )

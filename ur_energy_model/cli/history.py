@@ -29,6 +29,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.codec import plain
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError, UrEnergyError, span
 from ur_energy_model.files import check_target, user_path, write_text
 from ur_energy_model.plant.schema import model_key
@@ -190,10 +191,10 @@ def summary(options: argparse.Namespace) -> None:
     warn(warnings)
 
     def priced(row: Mapping[str, Any]) -> dict[str, Any]:
-        joules = row["energy"]
-        if joules is None:
+        if row["energy"] is None:
             return {**row, "cost": None, "co2": None}
-        return {**row, "cost": tariff.cost(joules), "co2": tariff.emission(joules)}
+        paid = row["energy"], row["wall_energy"]
+        return {**row, "cost": tariff.cost(*paid), "co2": tariff.emission(*paid)}
 
     rows, total = [priced(row) for row in summary.rows], priced(summary.total)
     outside = {} if summary.outside_cycles is None else priced(summary.outside_cycles)
@@ -218,6 +219,8 @@ def summary(options: argparse.Namespace) -> None:
         columns["times"] = lambda row: row.get("executions")
     else:
         columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
+        columns |= {"wall kWh": over("wall_energy", JOULES_PER_KWH)}
+        columns |= {"± 95 %": over("wall_std", JOULES_PER_KWH / CONFIDENCE)}
     columns |= {"hours": over("duration", 3600.0)}
     if tariff.price is None and tariff.co2 is None:
         columns["W"] = lambda row: (
@@ -262,7 +265,7 @@ def report(options: argparse.Namespace) -> None:
     warn(warnings)
     verdict = report.verdict
     if options.json:
-        energy = report.fleet.total("energy")
+        energy, wall = (report.fleet.total(name) for name in ("energy", "wall"))
         print_json(
             {
                 "report": str(options.output),
@@ -270,8 +273,9 @@ def report(options: argparse.Namespace) -> None:
                 "arms": len(report.fleet.arms),
                 "days": len(report.fleet.days),
                 "energy": energy,
-                "cost": tariff.cost(energy),
-                "co2": tariff.emission(energy),
+                "wall_energy": wall,
+                "cost": tariff.cost(energy, wall),
+                "co2": tariff.emission(energy, wall),
                 "headline": verdict.headline,
                 "statements": [item.text for item in verdict.statements],
                 "anomalies": [vars(each) | {"text": each.text} for each in report.anomalies],

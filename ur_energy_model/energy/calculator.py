@@ -45,6 +45,7 @@ from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.model.wall import WallModel
 from ur_energy_model.robot_modes import POWER_OFF, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, changes, slices_between
 from ur_energy_model.typing import Array, Indices, Mask
@@ -62,7 +63,9 @@ def rate_of_change(steps: Array, values: Array, before: Array) -> Array:
     return np.asarray(change / safe)
 
 
-def channels_of(model: EnergyModel, *, motion: bool = False) -> Channels:
+def channels_of(
+    model: EnergyModel, *, motion: bool = False, wall: WallModel | None = None
+) -> Channels:
     """Channels of an arm, with room for the errors of powers from measured currents or motion.
 
     The total has one error more than the powers of the model: the standby of the session.
@@ -72,7 +75,7 @@ def channels_of(model: EnergyModel, *, motion: bool = False) -> Channels:
         model.from_link_torque(still, still, still) if motion else model.joint_power(still, still)
     )
     errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
-    return Channels([joint.name for joint in model.joints], errors)
+    return Channels([joint.name for joint in model.joints], errors, wall)
 
 
 class MeasuredPowers:
@@ -272,7 +275,6 @@ class EnergyCalculator:
         options: how powers are computed.
 
     Attributes:
-        wall: power at the mains, measured or generic.
         refused: samples left out so far because of values that are not finite or impossible.
         repeated: samples left out so far because the recording has them twice.
 
@@ -284,7 +286,7 @@ class EnergyCalculator:
         self, model: EnergyModel, robot: RobotDescription, options: PowerOptions | None = None
     ) -> None:
         check_joints(model, robot)
-        self.model, self.robot, self.wall = model, robot, model.wall_of(robot)
+        self.model, self.robot = model, robot
         self.options = options = PowerOptions() if options is None else options
         self.refused = self.repeated = 0
         self.gaps, self.conditions = GapRule(options.gap_limit), OperatingConditions(model.setup)
@@ -299,7 +301,8 @@ class EnergyCalculator:
         self._usable = UsableSamples(limits, self._most_power)
         self._refused_time = 0.0
         self._session = SessionModel(model, limits, lambda: self.dynamics)
-        self.channels = channels_of(model, motion=options.method != "current")
+        motion, wall = options.method != "current", model.wall_of(robot)
+        self.channels = channels_of(model, motion=motion, wall=wall)
         self._measured = MeasuredPowers(self._session.tracked(), self.channels)
         self._direction = FrictionDirection(model.presliding)
         self._slope: tuple[float, Array, Array] | None = None

@@ -28,7 +28,6 @@ from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.model.wall import WallModel
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
 from ur_energy_model.typing import Array
 
@@ -87,7 +86,6 @@ class Snapshot:
         drifting: whether the mean residual raises the alarm.
         controller_energy: of the controller's own counter since the estimator started [J]; None
             without such a counter.
-        wall: model of the power at the mains.
         payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
             temperatures [n], degC, None where unknown.
         samples, refused: number of samples used and left out.
@@ -116,7 +114,6 @@ class Snapshot:
     residual_std: float
     drifting: bool
     controller_energy: float | None
-    wall: WallModel
     payload: float
     speed_scaling: float
     temperature: Array | None
@@ -327,7 +324,6 @@ class LiveEstimator:
             residual_std=residual.std,
             drifting=settled and abs(residual.mean) > self.options.drift_alarm,
             controller_energy=self._controller_energy.total,
-            wall=self.calculator.wall,
             payload=conditions.setup.payload.mass,
             speed_scaling=conditions.speed_scaling,
             temperature=conditions.temperature,
@@ -390,8 +386,8 @@ class LiveEstimator:
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
         calculator.continue_from(self.calculator)
         self.calculator = calculator
-        if (channels := calculator.channels).names != self.channels.names:
-            names, self.channels = self.channels.names, channels
+        names, self.channels = self.channels.names, calculator.channels
+        if (channels := self.channels).names != names:
             self._counters.change_channels(channels)
             self._cycle.change_channels(lambda old: channels.convert(old, names))
             self._shown.clear()

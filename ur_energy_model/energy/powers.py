@@ -18,7 +18,8 @@ from ur_energy_model.energy.meter import (
     Steps,
     efficiency,
 )
-from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel
+from ur_energy_model.model.robots import GENERATIONS
+from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel, generic_wall
 from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Indices
@@ -90,10 +91,16 @@ class Channels:
         state_energy, state_time, sensitivity: first columns of total power and of time by state,
             and of the sensitivities.
         shared_errors: columns of the total's sensitivities to the model's errors, not standby's.
+        wall: model of the power at the mains.
     """
 
-    def __init__(self, joints: Sequence[str], errors: tuple[int, int] = (0, 0)) -> None:
-        self.joints = tuple(joints)
+    def __init__(
+        self,
+        joints: Sequence[str],
+        errors: tuple[int, int] = (0, 0),
+        wall: WallModel | None = None,
+    ) -> None:
+        self.joints, self.wall = tuple(joints), wall or generic_wall(GENERATIONS[-1])
         n = len(self.joints)
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
@@ -150,10 +157,10 @@ class Channels:
         """Terms of energy (or power) at the wall [..., 5], from the channels [..., channels]."""
         return np.asarray(net @ self._wall_terms)
 
-    def wall(self, net: Array, model: WallModel) -> tuple[Array, Array]:
+    def at_wall(self, net: Array) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
-        terms = self.wall_terms(net)
-        return model.value(terms), model.deviation(terms, self.deviations_of_total(net))
+        terms, std = self.wall_terms(net), self.deviations_of_total(net)
+        return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
         """Values of the columns by state from `first` on (state_energy or state_time)."""

@@ -162,7 +162,7 @@ def summarise(
     `bus_complete` is whether the bus power was measured throughout; `wall` has the readings of a
     power meter at the mains, if any.
     """
-    wall = wall or RecordedWall(calculator.channels, calculator.wall)
+    wall = wall or RecordedWall(calculator.channels)
     channels, reading, standby = calculator.channels, meter.reading, calculator.standby
     net, joint, arm = reading.net, channels.per_joint, channels.arm
     joint_std, supply_std = channels.deviations(net)
@@ -417,7 +417,7 @@ def estimate_energy(
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
     meter, bus_complete = EnergyMeter(len(calculator.channels)), True
-    wall = RecordedWall(calculator.channels, calculator.wall)
+    wall = RecordedWall(calculator.channels)
     with ExitStack() as files:
         rows = None
         if series is not None:

@@ -53,7 +53,7 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     out[:, 2, :joints] = columns.deviations_of_joints(net)
     out[:, 2, joints] = columns.deviation_of_standby(net)
     out[:, 2, total] = columns.deviations_of_total(net)
-    model, terms = snapshots[0].wall, columns.wall_terms(net)
+    model, terms = columns.wall, columns.wall_terms(net)
     out[:, 0, wall], out[:, 1, wall] = model.value(terms), model.value(columns.wall_terms(power))
     out[:, 2, wall] = model.deviation(terms, out[:, 2, total])
     return out
@@ -223,7 +223,7 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     else:
         out.append(_status("energy: bus", "not measured by this source", {}))
     (watts, watts_std), (joules, joules_std), (whole, _) = (
-        columns.wall(each, snapshot.wall) for each in (power, net, ever.net)
+        columns.at_wall(each) for each in (power, net, ever.net)
     )
     of_wall = {
         "power_W": watts,
@@ -232,7 +232,7 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "energy_std_J": joules_std,
         "energy_ever_J": whole,
     }
-    out.append(_status("energy: wall", SOURCES[snapshot.wall.energy_source], of_wall))
+    out.append(_status("energy: wall", SOURCES[columns.wall.energy_source], of_wall))
     robot, safety = snapshot.robot_mode, snapshot.safety_mode
     of_state: dict[str, object] = {
         "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),

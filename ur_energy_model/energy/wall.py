@@ -8,13 +8,14 @@ and the readings, so memory does not grow with the recording.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
-from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS, WallModel
+from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS
 from ur_energy_model.typing import Array, Indices
 
 METER_FIELDS = ("wall_power", "wall_reading")
@@ -49,6 +50,12 @@ class WallEnergy(NamedTuple):
         """The entries of `ur_energy estimate --json`."""
         ends = interval(self.energy, self.std)
         return {"wall_energy": self.energy, "wall_interval": ends, "wall_source": self.source}
+
+    @classmethod
+    def summed(cls, parts: Sequence[WallEnergy]) -> WallEnergy:
+        """Of several recordings; errors of the model are common and add up."""
+        source = max((each.source for each in parts), key=list(SOURCES).index)
+        return cls(sum(each.energy for each in parts), sum(each.std for each in parts), source)
 
     def words(self) -> str:
         """For people."""
@@ -217,8 +224,8 @@ class RecordedWall:
     delay at the end) is the model's.
     """
 
-    def __init__(self, channels: Channels, model: WallModel) -> None:
-        self._channels, self._model, self._readings = channels, model, MeterReadings()
+    def __init__(self, channels: Channels) -> None:
+        self._channels, self._readings = channels, MeterReadings()
         self._gram = np.zeros((len(DELAY), TERMS + 2, TERMS + 2))
 
     def add(self, table: PowerTable) -> None:
@@ -233,16 +240,16 @@ class RecordedWall:
     def energy(self, net: Array) -> WallEnergy:
         """The energy, with the integrals of all channels [channels], J."""
         self._gram += sum(each.gram for each in self._readings.finish())
-        terms, std = self._channels.wall_terms(net), float(self._channels.deviations_of_total(net))
+        model, terms = self._channels.wall, self._channels.wall_terms(net)
         # The states cover all of the time, so these rows sum to the integrals over the readings.
         sums = self._gram[best_pair(self._gram), :SUPPLY].sum(axis=0)
         metered, seconds = float(sums[-1]), float(sums[:SUPPLY].sum())
         rest = terms - sums[:TERMS]
         share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
-        model = float(self._model.deviation(rest, share * std))
+        std = model.deviation(rest, share * self._channels.deviations_of_total(net))
         rounded = rounding(self._readings.resolution) * seconds if seconds else 0.0
         return WallEnergy(
-            metered + float(self._model.value(rest)),
-            float(np.hypot(model, rounded)),
-            MEASURED if seconds else self._model.energy_source,
+            metered + float(model.value(rest)),
+            float(np.hypot(std, rounded)),
+            MEASURED if seconds else model.energy_source,
         )

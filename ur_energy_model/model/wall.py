@@ -82,9 +82,17 @@ class WallModel:
         The model's own errors and those of the power at the supply, which are independent.
         """
         own = ((terms @ self.covariance) * terms).sum(axis=-1)
-        mean = terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)
-        supply = (self.proportional + 2.0 * self.quadratic * mean) * supply_std
+        supply = self.slope(terms[..., SUPPLY] / np.maximum(terms @ _TIMES, 1e-9)) * supply_std
         return np.asarray(np.sqrt(np.maximum(own, 0.0) + supply * supply))
+
+    def slope(self, power: Array | float) -> Array | float:
+        """Change at the wall per change at the supply, at this power there [W]."""
+        return self.proportional + 2.0 * self.quadratic * power
+
+    def of_cycle(self, energy: float, seconds: float, state: str = "running") -> float:
+        """Energy at the wall [J] of one at the supply [J] in a time [s] of steady power."""
+        square = energy * energy / seconds
+        return self.box[state] * seconds + self.proportional * energy + self.quadratic * square
 
 
 def wall_from_vector(values: Array, covariance: Array, source: str, **more: Any) -> WallModel:

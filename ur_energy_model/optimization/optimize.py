@@ -283,8 +283,9 @@ def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
 
     `found` is the least energy of a cycle of this duration [s] that was found so far [J].
     """
-    cycle, options = problem.cycle, problem.options
+    cycle, options, wall = problem.cycle, problem.options, problem.model.wall_of(problem.robot)
     before = total_energy(problem.recorded)
+    wall_before = wall.of_cycle(before, cycle.duration)
     free, asked = problem, (options.jerk, options.max_speedup, options.recorded_limits or None)
     if any(move.kept for move in cycle.moves) or asked != (None, None, None):
         usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
@@ -299,14 +300,20 @@ def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
     step, second_less = min(1.0, 0.5 * (duration - problem.shortest)), None
     if step >= SHORTEST_STEP * duration:
         tried = [problem.allocate(each) for each in (duration, duration - step)]
-        energies = [total_energy(problem.run(x.laws, x.waiting, std=False)) for x in tried]
+        cycles = [total_energy(problem.run(x.laws, x.waiting, std=False)) for x in tried]
+        times = (duration, duration - step)
+        energies = [wall.of_cycle(*each) for each in zip(cycles, times, strict=True)]
         second_less = (energies[0] - energies[1]) / step
     off = 0.0 if cycle.switching is None else cycle.switching.power
+    standby = problem.model.bus.standby * cycle.duration
     return Ceiling(
-        problem.model.bus.standby * cycle.duration / before,
+        wall,
+        standby / before,
+        wall.of_cycle(standby, cycle.duration) / wall_before,
         100.0 * (1.0 - found / before),
+        100.0 * (1.0 - wall.of_cycle(found, duration) / wall_before),
         second_less,
-        min(problem.holding) - off,
+        wall.of_cycle(min(problem.holding), 1.0) - wall.of_cycle(off, 1.0, "off"),
     )
 
 

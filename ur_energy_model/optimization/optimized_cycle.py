@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ur_energy_model.energy.wall import SOURCES
+from ur_energy_model.model.wall import WallModel
 from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
 from ur_energy_model.optimization.pendant import Step
 from ur_energy_model.optimization.programmed import pendant_unit
@@ -40,12 +42,16 @@ class MeasuredSaving:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What can be saved at all."""
+    """What can be saved at all, of the arm and at the wall, where control box and supply count."""
 
+    wall: WallModel
     standby_share: float  # part of the recorded cycle's energy that is standby
+    wall_standby_share: float  # the same at the wall, the control box included
     most_saving_percent: float  # at this cycle time, with all moves and all waits free
-    joules_per_second: float | None  # saved by a cycle a second shorter [J]; None: impossible
-    break_power: float  # what switching off saves while the arm waits [W]
+    wall_most_saving_percent: float
+    # saved at the wall by a cycle a second shorter [J]; None: impossible
+    joules_per_second: float | None
+    break_power: float  # what switching off saves at the wall while the arm waits [W]
 
     @property
     def break_kwh(self) -> float:
@@ -55,8 +61,9 @@ class Ceiling:
     def as_json(self) -> dict[str, Any]:
         """`ceiling` of `ur_energy optimize --json`."""
         names = ("standby_share", "most_saving_percent", "joules_per_second")
+        of_wall = ("wall_standby_share", "wall_most_saving_percent")
         saved = {"break_minutes": BREAK, "break_kwh_per_year": self.break_kwh}
-        return _named(self, names) | saved
+        return _named(self, (*names, *of_wall)) | saved | {"wall_source": self.wall.energy_source}
 
     def text(self) -> str:
         """In a sentence."""
@@ -65,12 +72,15 @@ class Ceiling:
             "it cannot be shorter"
             if second is None
             else f"a cycle that is a second shorter takes {abs(second):.0f} J "
-            f"{'less' if second >= 0.0 else 'more'}"
+            f"{'less' if second >= 0.0 else 'more'} there"
         )
         return (
-            f"Standby is {100 * self.standby_share:.0f} % of this cycle; at this cycle time at "
-            f"most {self.most_saving_percent:.1f} % can be saved; {shorter}; switched off in a "
-            f"break of {BREAK:.0f} min a day, the arm saves {self.break_kwh:.0f} kWh a year."
+            f"Standby is {100 * self.standby_share:.0f} % of this cycle, with the control box "
+            f"{100 * self.wall_standby_share:.0f} % at the wall "
+            f"({SOURCES[self.wall.energy_source]}); at this cycle time at most "
+            f"{self.most_saving_percent:.1f} % can be saved, {self.wall_most_saving_percent:.1f} % "
+            f"at the wall; {shorter}; switched off in a break of {BREAK:.0f} min a day, the arm "
+            f"saves {self.break_kwh:.0f} kWh a year there."
         )
 
 

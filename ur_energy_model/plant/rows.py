@@ -69,6 +69,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
         "samples": sums(parts.samples),
         **{f"{name}_energy": net[:, arm[name]] for name in ("total", *_PARTS)},
         "total_std": channels.deviations_of_total(net),
+        **_at_wall(channels, net),
         "bus_energy": bus,
         "residual_energy": net[:, arm["total"]] - bus,
         "peak_power": sums(parts.peak, np.maximum),
@@ -82,6 +83,10 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
 
 
 _PARTS = ("standby", "driver", "regeneration")  # of total_energy, beside the joints'
+
+
+def _at_wall(channels: Channels, net: Array) -> dict[str, Array]:
+    return dict(zip(("wall_energy", "wall_std"), channels.at_wall(net), strict=True))
 
 
 def joint_rows(seconds: pa.Table) -> pa.Table:
@@ -153,6 +158,7 @@ class CycleRows:
             **{name: np.array([v[name] for v in values], dtype=float) for name in names},
             **{f"{name}_energy": net[:, channels.arm[name]] for name in ("total", *_PARTS)},
             "total_std": std,
+            **_at_wall(channels, net),
             "bus_energy": bus,
             "energy_low": low,
             "energy_high": high,

@@ -59,6 +59,12 @@ _WHOLE_ARM = (
 _PEAK_POWER = Column("peak_power", "number", "W", "largest total power")
 _REGENERATION = Column("regeneration_energy", "number", "J", "what the supply cannot take back, "
                        "stored or burnt, part of total_energy", nullable=True)  # fmt: skip
+_WALL = (
+    Column("wall_energy", "number", "J", "at the mains, by the model of control box and supply: of "
+           "a power meter's readings, else of any cell", nullable=True),
+    Column("wall_std", "number", "J", "standard deviation of wall_energy, as total_std",
+           nullable=True),
+)  # fmt: skip
 _JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
 _JOINT_ENERGY = Column("joint_energy", "numbers", "J", "electrical energy, regeneration subtracted")
 
@@ -91,6 +97,7 @@ SECONDS: tuple[Column, ...] = (
     Column("joint_temperature", "numbers", "degC", "mean temperature", nullable=True),
     Column("speed_scaling", "number", "", "mean of slider times limiter", nullable=True),
     _REGENERATION,
+    *_WALL,
 )
 """Per second and arm. A second holds the samples whose host time is in it, each with the step that
 ends in it; sums over all rows of a source are its energies."""
@@ -114,6 +121,7 @@ CYCLES: tuple[Column, ...] = (
     Column("standby_energy", "number", "J", "standby, part of total_energy", nullable=True),
     Column("driver_energy", "number", "J", "drivers, part of total_energy", nullable=True),
     _REGENERATION,
+    *_WALL,
 )
 """Per program cycle."""
 

@@ -41,12 +41,14 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
 Row = dict[str, Any]
 SUMS: tuple[str, ...] = (
     "energy", "standby_energy", "driver_energy", "regeneration_energy", "motion_energy",
-    "idle_energy", "bus_energy", "duration", "motion_time", "unaccounted",
+    "idle_energy", "bus_energy", "wall_energy", "wall_std", "duration", "motion_time",
+    "unaccounted",
 )  # fmt: skip
 """Of each row besides its keys, J and s: energy is that at the supply by the model. standby,
 drivers and regeneration are parts of it at all times, joints are the rest; motion and idle (without
 motion) add up to it. bus_energy is the measured one, None unless it was measured throughout.
-duration is the time accounted for."""
+wall_energy and wall_std, its standard deviation, are at the mains, None where rows of earlier
+versions lack them. duration is the time accounted for."""
 
 
 def _throughout(name: str) -> str:
@@ -58,17 +60,19 @@ _SECONDS = f"""
     sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
     sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
     sum(moving_energy) AS motion_energy, sum(total_energy) - sum(moving_energy) AS idle_energy,
-    {_throughout("bus_energy")}, sum(accounted) AS duration, sum(moving_time) AS motion_time,
+    {_throughout("bus_energy")}, {_throughout("wall_energy")}, {_throughout("wall_std")},
+    sum(accounted) AS duration, sum(moving_time) AS motion_time,
     sum(unaccounted) AS unaccounted"""
 _CYCLES = f"""
     sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
     {_throughout("regeneration_energy")}, sum(motion_energy) AS motion_energy,
     sum(idle_energy) AS idle_energy, {_throughout("bus_energy")},
+    {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
     sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
     avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
 _NODES = f"""
-    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:7])},
+    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:9])},
     sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted,
     CAST(sum(count) AS BIGINT) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
@@ -107,7 +111,8 @@ _ONE_JOINT = ", ".join(
             f"sum(if(place = {place}, energy, 0)) AS {name}"
             for place, name in enumerate(PARTS.values(), start=_FIRST_PART)
         ),
-        "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy",
+        "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, NULL AS wall_energy",
+        "NULL AS wall_std",
         "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted",
         *(f"sum({name}) AS {name}" for name in _OF_JOINT[1:]),
     ]
@@ -196,25 +201,28 @@ def _added(rows: Sequence[Row]) -> Row:
 # seconds in the store.
 
 QUANTITIES: tuple[str, ...] = (
-    "energy", "standby", "motion", "left_on", "bus", "bus_model", "duration", "motion_time",
-    "left_on_time", "unaccounted",
+    "energy", "standby", "motion", "left_on", "left_on_wall", "bus", "bus_model", "wall",
+    "duration", "motion_time", "left_on_time", "unaccounted",
 )  # fmt: skip
-"""Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all;
-bus_model is that by the model while the bus was measured."""
-CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "duration", "idle")
-"""Of an arm's program on a day: number, J, J^2, s, J."""
+"""Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all, and
+left_on_wall that at the mains; bus_model is that by the model while the bus was measured."""
+CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "wall", "duration", "idle")
+"""Of an arm's program on a day: number, J, J^2, J at the mains, s, J."""
 
 _HOURS = """
     SELECT arm, CAST(second AS DATE) AS day, CAST(extract('hour' FROM second) AS INTEGER) AS hour,
         sum(total_energy) AS energy, sum(standby_energy) AS standby,
         sum(moving_energy) AS motion, sum(bus_energy) AS bus,
-        sum(if(bus_energy IS NULL, 0, total_energy)) AS bus_model, sum(accounted) AS duration,
+        sum(if(bus_energy IS NULL, 0, total_energy)) AS bus_model,
+        sum(coalesce(wall_energy, total_energy)) AS wall, sum(accounted) AS duration,
         sum(moving_time) AS motion_time, sum(unaccounted) AS unaccounted
     FROM seconds GROUP BY 1, 2, 3"""
 _SUMS = """
     sum(energy) AS energy, sum(standby) AS standby, sum(motion) AS motion,
-    sum(if(motion_time > 0, 0, energy)) AS left_on, coalesce(sum(bus), 0) AS bus,
-    sum(bus_model) AS bus_model, sum(duration) AS duration, sum(motion_time) AS motion_time,
+    sum(if(motion_time > 0, 0, energy)) AS left_on,
+    sum(if(motion_time > 0, 0, wall)) AS left_on_wall, coalesce(sum(bus), 0) AS bus,
+    sum(bus_model) AS bus_model, sum(wall) AS wall,
+    sum(duration) AS duration, sum(motion_time) AS motion_time,
     sum(if(motion_time > 0, 0, duration)) AS left_on_time, sum(unaccounted) AS unaccounted"""
 _DAYS = f"""
     SELECT arm, day, hour, {_SUMS} FROM ({_HOURS})
@@ -225,7 +233,8 @@ _WORKS = f"""
     FROM (
         SELECT arm, coalesce(program, '') AS program, CAST(start AS DATE) AS day,
             count(*) AS cycles, sum(total_energy) AS energy,
-            sum(total_energy * total_energy) AS energy_squared, sum(duration) AS duration,
+            sum(total_energy * total_energy) AS energy_squared,
+            sum(coalesce(wall_energy, total_energy)) AS wall, sum(duration) AS duration,
             sum(idle_energy) AS idle
         FROM cycles GROUP BY 1, 2, 3
     ) GROUP BY 1, 2 ORDER BY sum(energy) DESC, 1, 2"""

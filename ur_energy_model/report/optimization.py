@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.energy.prediction import PlanPowers
+from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
@@ -232,12 +233,13 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     measured, saved = optimized.measured, optimized.energy - optimized.typed_energy
     if measured is not None:
         saved = measured.energy - measured.new_energy
-    daily = DAY / optimized.duration
+    daily, wall = DAY / optimized.duration, optimized.ceiling.wall
+    slope = float(wall.slope(optimized.energy / optimized.duration))
     rows = []
     for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", DAYS * daily)):
-        energy = cycles * saved
-        text = f"{energy:.1f} J" if cycles == 1 else f"{tariff.kwh(energy):.2f} kWh"
-        paid = (f"{amount:.4g}" for amount in tariff.amounts(energy))
+        energy = cycles * saved, cycles * slope * saved
+        text = f"{energy[0]:.1f} J" if cycles == 1 else f"{tariff.kwh(*energy):.2f} kWh"
+        paid = (f"{amount:.4g}" for amount in tariff.amounts(*energy))
         rows.append((name, f"{cycles:.0f}", text, *paid))
     return Table(
         "What is saved",
@@ -245,9 +247,7 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
         rows,
         f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
         f"runs {DAY / 3600:.0f} hours a day and {DAYS:.0f} days a year. The cycle's energy is that "
-        f"of the robot bus; kWh, cost and CO₂ are at the wall, with "
-        f"{100 * tariff.supply_efficiency:.0f} % of the power reaching the bus. The controller's "
-        "computer and power supply are not included.",
+        f"of the robot bus, kWh are at the wall. {tariff.note(SOURCES[wall.energy_source])}",
     )
 
 
@@ -286,11 +286,13 @@ def ceiling_table(optimized: OptimizedCycle) -> Table:
         "What can be saved at all",
         ("", "value"),
         (
-            ("standby, part of this cycle", f"{100 * ceiling.standby_share:.0f} %"),
-            ("most that can be saved at this cycle time", f"{ceiling.most_saving_percent:.1f} %"),
-            ("saved by a cycle that is a second shorter",
+            ("standby, part of this cycle; with the control box, at the wall",
+             f"{100 * ceiling.standby_share:.0f} %, {100 * ceiling.wall_standby_share:.0f} %"),
+            ("most that can be saved at this cycle time; at the wall",
+             f"{ceiling.most_saving_percent:.1f} %, {ceiling.wall_most_saving_percent:.1f} %"),
+            ("saved at the wall by a cycle that is a second shorter",
              "it cannot be shorter" if second is None else f"{second:.0f} J"),
-            (f"switched off in a break of {BREAK:.0f} min a day, saved in a year",
+            (f"switched off in a break of {BREAK:.0f} min a day, saved in a year at the wall",
              f"{ceiling.break_kwh:.0f} kWh"),
             ("largest torque, share of the limit: now, as typed, as fast as possible",
              ", ".join(f"{100 * load.torque_share:.0f} %" for load in loads)),

@@ -10,6 +10,7 @@ import numpy as np
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.summary import (
+    CYCLE_SUMS,
     Anomaly,
     FleetDays,
     Work,
@@ -64,7 +65,7 @@ class PlantReport:
         if fleet.arms:
             energy, count, days = fleet.total("energy"), len(fleet.arms), len(fleet.days)
             used = f"{energy / 3.6e6:,.{1 if energy > 3.6e8 else 3}f} kWh"
-            priced = " and ".join(f"{text}{of}" for text, of in _prices(self.tariff, energy))
+            priced = " and ".join(f"{text}{of}" for text, of in _prices(self.tariff, fleet))
             headline = (
                 f"{count} arm{'s' * (count > 1)} used {used} in {days} day{'s' * (days > 1)}"
                 f"{': ' if priced else ''}{priced}."
@@ -87,9 +88,10 @@ def make_plant_report(
     return PlantReport(store, zone, fleet, find_anomalies(fleet), tariff or Tariff())
 
 
-def _prices(tariff: Tariff, energy: float) -> list[tuple[str, str]]:
-    """Cost and CO₂ of an energy as texts, as far as the tariff has them."""
-    cost, emission = tariff.cost(energy), tariff.emission(energy)
+def _prices(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
+    """Cost and CO₂ of all energy as texts, as far as the tariff has them."""
+    paid = fleet.total("energy"), fleet.total("wall")
+    cost, emission = tariff.cost(*paid), tariff.emission(*paid)
     priced = [] if cost is None else [(f"{cost:,.2f} {tariff.currency}", "")]
     return priced + ([] if emission is None else [(f"{emission:,.1f} kg", " of CO₂")])
 
@@ -100,7 +102,7 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
     if energy <= 0:
         return
     left_on, idle = fleet.total("left_on"), energy - fleet.total("motion")
-    cost = tariff.cost(left_on)
+    cost = tariff.cost(left_on, fleet.total("left_on_wall"))
     worth = "" if cost is None else f", {cost:,.2f} {tariff.currency}"
     text = f"{100 * idle / energy:.0f} % of the energy was used while no joint moved"
     if left_on > 0.01 * energy:
@@ -309,14 +311,15 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
         return None
     sums = {name: fleet.by_arm(name) for name in fleet.daily}
     order = np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]
-    energy, time, standby, motion, left_on, left_on_time = (
-        sums[name][order]
-        for name in ("energy", "duration", "standby", "motion", "left_on", "left_on_time")
+    names = ("energy", "wall", "duration", "standby", "motion", "left_on", "left_on_time")
+    energy, wall, time, standby, motion, left_on, left_on_time = (
+        sums[name][order] for name in names
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         figures = {
             "time [h]": time / 3600,
             "energy [kWh]": energy / JOULES_PER_KWH,
+            "at the wall [kWh]": wall / JOULES_PER_KWH,
             "share of all [%]": 100 * energy / max(fleet.total("energy"), 1e-12),
             "mean [W]": np.where(time > 0, energy / time, np.nan),
             "standby [%]": np.where(energy > 0, 100 * standby / energy, np.nan),
@@ -326,9 +329,12 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
         }
     days = np.isfinite(fleet.daily["energy"]).sum(axis=1)
     rows: list[tuple[Cell, ...]] = [
-        (fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *tariff.amounts(joules))
-        for k, joules, *values in zip(
-            order, energy.tolist(), *(each.tolist() for each in figures.values()), strict=True
+        (fleet.arms[k], fleet.robots[k], f"{days[k]}", *values, *tariff.amounts(*paid))
+        for k, paid, *values in zip(
+            order,
+            zip(energy.tolist(), wall.tolist(), strict=True),
+            *(each.tolist() for each in figures.values()),
+            strict=True,
         )
     ]
     note = (
@@ -337,8 +343,7 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
     )
     if len(fleet.arms) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {len(fleet.arms)} arms."
-    if (share := tariff.supply_efficiency) < 1:
-        note += f" Cost and CO₂ at the wall, with {100 * share:.0f} % efficiency."
+    note += f" {tariff.note()}" if tariff.columns() else ""
     columns = ("arm", "type", "days", *figures, *tariff.columns())
     return Table("Arms", columns, rows, note)
 
@@ -352,11 +357,10 @@ def works_table(works: tuple[Work, ...], tariff: Tariff) -> Table | None:
     columns += [] if tariff.price is None else [f"1000 cycles [{tariff.currency}]"]
     rows = []
     for work in works[:MOST_ROWS]:
-        count, energy, square, duration, idle = (
-            float(work.sums[name].sum())
-            for name in ("cycles", "energy", "energy_squared", "duration", "idle")
+        count, energy, square, wall, duration, idle = (
+            float(work.sums[name].sum()) for name in CYCLE_SUMS
         )
-        mean, cost = energy / count, tariff.cost(1000 * energy / count)
+        mean, cost = energy / count, tariff.cost(1000 * energy / count, 1000 * wall / count)
         spread = float(np.sqrt(max(square / count - mean**2, 0.0)))
         cells: list[Cell] = [work.name, f"{count:.0f}", duration / count, mean, spread]
         cells.append(100 * idle / energy if energy > 0 else None)
@@ -454,6 +458,6 @@ def _tiles(report: PlantReport) -> list[Tile]:
         Tile(f"{share * fleet.total('standby'):.0f} %", "standby, which arms take at all times"),
         Tile(f"{share * (energy - fleet.total('motion')):.0f} %", "of the energy without motion"),
         Tile(energy_text(fleet.total("left_on")), "in whole hours without motion"),
-        *(Tile(text, of.strip() or at) for text, of in _prices(tariff, energy)),
+        *(Tile(text, of.strip() or at) for text, of in _prices(tariff, fleet)),
         *([Tile(f"{cycles:,.0f}", "program cycles")] if cycles else []),
     ]

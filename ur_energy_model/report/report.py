@@ -13,6 +13,7 @@ from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
@@ -97,6 +98,11 @@ class Report:
         return tuple(
             dict.fromkeys(line for bag in self.bags for line in (*bag.doubts, *bag.repetition))
         )
+
+    @property
+    def wall(self) -> WallEnergy:
+        """Energy at the mains of all recordings."""
+        return WallEnergy.summed([bag.energy.wall for bag in self.bags])
 
     @property
     def serials(self) -> dict[str, str | None]:
@@ -427,7 +433,7 @@ def _sections(report: Report) -> Iterable[Section]:
     yield Section("energy", "Energy", text, energy)
     text = "All recordings one after another."
     text += " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
-    tables = shift_table(shift, report.tariff), cycle_table(shift)
+    tables = shift_table(shift, report.tariff, report.wall), cycle_table(shift)
     yield Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
     torque = (
         *_each(analyses, charts.torque_chart),
@@ -475,7 +481,11 @@ def _tiles(report: Report) -> list[Tile]:
     if shift.bus_energy:
         error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
         tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
-    cost, emission = tariff.cost(mean * 3.6e6), tariff.emission(mean * 3.6e6)
+    wall = report.wall
+    half = energy_text(CONFIDENCE * wall.std)
+    tiles.append(Tile(energy_text(wall.energy), f"at the wall, ± {half}, {SOURCES[wall.source]}"))
+    paid = [3.6e6 * each / max(shift.seconds, 1e-9) for each in (shift.energy, wall.energy)]
+    cost, emission = tariff.cost(*paid), tariff.emission(*paid)
     if cost is not None:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:

@@ -15,9 +15,11 @@ from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.recording_energy import Rereading
+from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.wall import SQUARE, SUPPLY
 from ur_energy_model.report.chart import BarChart, Bars, Chart, LineChart, Panel, Timeline
 from ur_energy_model.report.page import Cell, Table
 from ur_energy_model.report.tariff import Tariff
@@ -50,6 +52,7 @@ class Shift:
     energy: float  # whole arm [J]
     bus_energy: float | None  # None if it is not recorded throughout
     half_width: float  # of the 95 % interval of `energy`
+    state_wall: dict[ArmState, float]  # at the mains, by the model [J]
     state_time: dict[ArmState, float]  # [s]
     state_energy: dict[ArmState, float]  # [J]
     cycles: tuple[Cycle, ...]  # completed
@@ -137,11 +140,22 @@ def read_shift(
         energy=float(net[channels.arm["total"]]),
         bus_energy=float(net[channels.arm["bus"]]) if bus_complete else None,
         half_width=CONFIDENCE * channels.deviations(net)[1],
+        state_wall=_wall_by_state(channels, net),
         state_time=channels.by_state(net, channels.state_time),
         state_energy=channels.by_state(net, channels.state_energy),
         cycles=tuple(cycles),
         channels=channels,
     )
+
+
+def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
+    """Energy at the wall by state [J]; the squares of all are shared out as those of the means."""
+    count = len(ArmState)
+    time, energy = (net[first:][:count] for first in (channels.state_time, channels.state_energy))
+    terms, squares = box_terms(np.arange(count), energy), energy**2 / np.maximum(time, 1e-9)
+    terms[:, :SUPPLY] *= time[:, None]
+    terms[:, SQUARE] = net[channels.arm["total_square"]] * squares / max(squares.sum(), 1e-9)
+    return dict(zip(ArmState, channels.wall.value(terms).tolist(), strict=True))
 
 
 def _checked(bag: str | Path) -> Iterator[Telemetry]:
@@ -184,28 +198,29 @@ def shift_charts(shift: Shift) -> list[Chart]:
     return [power, cycles]
 
 
-def shift_table(shift: Shift, tariff: Tariff) -> Table:
-    """Time, energy, cost and CO2 by state of the arm."""
+def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
+    """Time, energy, cost and CO2 by state of the arm; `wall` is that of the whole recording."""
     amounts = [name.replace("CO₂ [kg]", "CO2 [g]") for name in tariff.columns()]
-    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]", *amounts]
+    columns = ["", "time [min]", "energy [Wh]", "mean power [W]", "share of energy [%]",
+               "at the wall [Wh]", *amounts]  # fmt: skip
 
-    def row(name: str, seconds: float, joules: float) -> tuple[Cell, ...]:
+    def row(name: str, seconds: float, joules: float, paid: float) -> tuple[Cell, ...]:
         mean = joules / seconds if seconds > 0 else None
         share = 100 * joules / shift.energy if shift.energy > 0 else None
-        amounts = (tariff.cost(joules), tariff.emission(1000 * joules))  # CO2 in g
+        amounts = tariff.cost(joules, paid), tariff.emission(1000 * joules, 1000 * paid)  # in g
         known = (amount for amount in amounts if amount is not None)
-        return name, seconds / 60, joules / 3600, mean, share, *known
+        return name, seconds / 60, joules / 3600, mean, share, paid / 3600, *known
 
+    modelled = sum(shift.state_wall.values())
+    scale = wall.energy / modelled if modelled > 0 else 0.0  # a meter may have read otherwise
     rows = [
-        row(STATE_NAMES[state], seconds, shift.state_energy[state])
+        row(STATE_NAMES[state], seconds, shift.state_energy[state], scale * shift.state_wall[state])
         for state, seconds in shift.state_time.items()
         if seconds > 0
     ]
-    rows.append(row("whole recording", shift.seconds, shift.energy))
-    note = "Energy of the robot bus"
-    if tariff.supply_efficiency < 1:
-        note += f"; cost and CO2 at the wall with {100 * tariff.supply_efficiency:.0f} % efficiency"
-    note += ". Telemetry does not include the controller's computer and power supply."
+    rows.append(row("whole recording", shift.seconds, shift.energy, wall.energy))
+    note = f"Energy of the robot bus; at the wall {wall.words()}."
+    note += f" {tariff.note(SOURCES[wall.source])}" if tariff.columns() else ""
     return Table("Energy of the shift", columns, rows, note)
 
 

@@ -13,40 +13,49 @@ JOULES_PER_KWH = 3.6e6
 class Tariff:
     """Cost and CO2 [kg] of energy, per kWh; None omits them.
 
-    `supply_efficiency` is the share of the power from the wall that reaches the robot bus;
-    telemetry does not include the controller's power supply and computer.
+    Of the energy at the wall where it is known; `supply_efficiency`, the share of the power from
+    the wall that reaches the robot bus, replaces it by the bus alone.
     """
 
     price: float | None = None
     currency: str = "EUR"
     co2: float | None = None
-    supply_efficiency: float = 1.0
+    supply_efficiency: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.supply_efficiency <= 1:
+        if self.supply_efficiency is not None and not 0 < self.supply_efficiency <= 1:
             raise InputError(
                 "--supply-efficiency",
                 f"{self.supply_efficiency:g} is not a share",
                 "give a number above 0 and at most 1, such as 0.85",
             )
 
-    def cost(self, joules: float) -> float | None:
-        """Cost of an energy at the bus."""
-        return None if self.price is None else self.price * self.kwh(joules)
+    def cost(self, bus: float, wall: float | None) -> float | None:
+        """Cost of an energy at bus and wall [J]."""
+        return None if self.price is None else self.price * self.kwh(bus, wall)
 
-    def emission(self, joules: float) -> float | None:
-        """CO2 of an energy at the bus [kg]."""
-        return None if self.co2 is None else self.co2 * self.kwh(joules)
+    def emission(self, bus: float, wall: float | None) -> float | None:
+        """CO2 of an energy at bus and wall [kg]."""
+        return None if self.co2 is None else self.co2 * self.kwh(bus, wall)
 
     def columns(self) -> list[str]:
         """Headings of `amounts` in a table."""
         cost = [] if self.price is None else [f"cost [{self.currency}]"]
         return cost + ([] if self.co2 is None else ["CO₂ [kg]"])
 
-    def amounts(self, joules: float) -> list[float]:
-        """Cost and CO2 of an energy at the bus, as far as they are known."""
-        return [each for each in (self.cost(joules), self.emission(joules)) if each is not None]
+    def amounts(self, bus: float, wall: float | None) -> list[float]:
+        """Cost and CO2 of an energy at bus and wall [J], as far as they are known."""
+        found = self.cost(bus, wall), self.emission(bus, wall)
+        return [each for each in found if each is not None]
 
-    def kwh(self, joules: float) -> float:
-        """Energy at the wall [kWh] of an energy at the bus [J]."""
-        return joules / JOULES_PER_KWH / self.supply_efficiency
+    def kwh(self, bus: float, wall: float | None) -> float:
+        """What is paid [kWh] of an energy at the bus and at the wall, None where unknown [J]."""
+        if (share := self.supply_efficiency) is not None:
+            return bus / share / JOULES_PER_KWH
+        return (bus if wall is None else wall) / JOULES_PER_KWH
+
+    def note(self, words: str = "by the models of control boxes and supplies") -> str:
+        """A sentence on what is paid; `words` are those of the energy at the wall."""
+        if (share := self.supply_efficiency) is not None:
+            words = f"with {100 * share:.0f} % of the power reaching the bus, without control box"
+        return f"Cost and CO₂ are at the wall, {words}."

@@ -90,9 +90,9 @@ def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
     if snapshot.bus_measured:
         energies["bus"] = f"{joules(float(net[arm['bus']]))} measured"
     found = {name: (float(snapshot.power[arm[name]]), energy) for name, energy in energies.items()}
-    energy, std = map(float, snapshot.channels.wall(net, snapshot.wall))
-    power, _ = snapshot.channels.wall(snapshot.power, snapshot.wall)
-    words = "" if snapshot.wall.source == MEASURED else " not measured"
+    energy, std = map(float, snapshot.channels.at_wall(net))
+    power, _ = snapshot.channels.at_wall(snapshot.power)
+    words = "" if snapshot.channels.wall.source == MEASURED else " not measured"
     found["wall"] = float(power), f"{joules(energy)} ± {joules(CONFIDENCE * std)}{words}"
     return found
 
