@@ -51,6 +51,10 @@ NEEDS = {
     "distributed": ["estimate {bags} --robot ur5e --workers 2"],
     "zstandard": ["inspect {bag}"],
     "shtab": ["completion bash"],
+    "paho": ["record --host 127.0.0.1 -o {store}/new --meter mqtt://127.0.0.1/meter"],
+    "pymodbus": [
+        "record --host 127.0.0.1 -o {store}/new --meter modbus://127.0.0.1/1?profile=eastron_sdm"
+    ],
 }
 
 
