@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from sys import getsizeof
 
+import numpy as np
+import paho.mqtt.client as mqtt
 import pytest
 from pysparkplug import DataType, DBirth, DData, DDeath, Metric, NBirth, NCmd, NDeath
 
@@ -35,6 +37,8 @@ from ur_energy_model.sinks.mqtt import (
 )
 from ur_energy_model.sinks.options import SinkOptions, open_sinks
 from ur_energy_model.sinks.sink import NOT_OPEN, Sink
+from ur_energy_model.telemetry.clock import HOST_CLOCK
+from ur_energy_model.telemetry.meters import Meter
 
 NAME = "energy/total/energy"
 NOW = START // 1_000_000 + 5_000
@@ -375,7 +379,7 @@ def test_a_broker_that_falls_silent_is_left(
 
 @needs_program("mosquitto")
 @needs_program("openssl")
-def test_passwords_and_certificates(tmp_path: Path) -> None:
+def test_passwords_and_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         [
@@ -405,3 +409,23 @@ def test_passwords_and_certificates(tmp_path: Path) -> None:
         assert problem_with(right) is None
         assert "authorised" in str(problem_with(right.replace("secret", "wrong")))
         assert "certificate" in str(problem_with("mqtt: {username: arm, password: secret}"))
+        # A power meter on the same broker, with the credentials of the environment.
+        settings = {"USERNAME": "arm", "PASSWORD": "wrong", "CA": str(certificate)}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"UR_ENERGY_MQTT_{name}", value)
+        with Meter(f"{url}/meter") as meter:
+            until(lambda: "authorised" in str(meter.problem))
+        monkeypatch.setenv("UR_ENERGY_MQTT_PASSWORD", "secret")
+        publisher = mqtt.Client()
+        publisher.username_pw_set("arm", "secret")
+        publisher.tls_set(str(certificate))
+        publisher.connect("127.0.0.1", broker.port)
+        publisher.loop_start()
+
+        def measured() -> bool:
+            publisher.publish("meter", "80").wait_for_publish(20.0)
+            return meter.latest(np.array([HOST_CLOCK.now()]))[0, 0] == 80.0
+
+        with Meter(f"{url}/meter") as meter:
+            until(measured)
+        publisher.loop_stop()

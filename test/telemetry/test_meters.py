@@ -57,6 +57,13 @@ def shown(meter: Meter) -> list[float]:
     return meter.latest(np.array([HOST_CLOCK.now()]))[:, 0].tolist()
 
 
+def refused(meter: Meter, words: str) -> None:
+    until(lambda: meter.problem is not None)
+    with pytest.raises(InputError, match=words):
+        meter.require()
+    assert np.isnan(shown(meter)[0])
+
+
 def reads(meter: Meter, power: float) -> Callable[[], bool]:
     return lambda: bool(math.isclose(shown(meter)[0], power, rel_tol=1e-6))
 
@@ -252,9 +259,7 @@ def test_faults_of_a_web_server_are_gaps_and_it_comes_back(
     for name, value in fault.items():
         setattr(http, name, value)
     with Meter(http.url) as meter:
-        with pytest.raises(InputError, match=words):
-            meter.require()
-        assert np.isnan(shown(meter)[0])
+        refused(meter, words)
         http.text, http.status, http.serve = '{"apower": 80}', 200, None
         until(reads(meter, 80.0))
         assert meter.problem is None
@@ -263,8 +268,8 @@ def test_faults_of_a_web_server_are_gaps_and_it_comes_back(
 
 def test_no_meter_at_the_address() -> None:
     url = f"http://127.0.0.1:{free_port()}/rpc/PM1.GetStatus?id=0"
-    with Meter(url) as meter, pytest.raises(InputError, match="refused"):
-        meter.require()
+    with Meter(url) as meter:
+        refused(meter, "refused")
 
 
 # MQTT.
@@ -275,8 +280,7 @@ def test_mqtt(tmp_path: Path) -> None:
     broker = Mosquitto(tmp_path, "allow_anonymous true")
     publisher = mqtt.Client()
     with Meter(f"mqtt://127.0.0.1:{broker.port}/cell/meter#ENERGY.Power") as meter:
-        with pytest.raises(InputError, match="refused"):
-            meter.require()
+        refused(meter, "refused")
         with broker:
             publisher.connect("127.0.0.1", broker.port)
             publisher.publish("cell/meter", '{"ENERGY": {"Power": 1}}', retain=True)  # old
@@ -382,9 +386,8 @@ def test_modbus_profiles(
 def test_other_registers_or_unit(unit: int, registers: dict[int, list[int]]) -> None:
     port = free_port()
     url = f"modbus://127.0.0.1:{port}/{unit}?profile=eastron_sdm"
-    refused = pytest.raises(InputError, match=r"check unit and profile|does not answer")
-    with modbus(registers, port), Meter(url) as meter, refused:
-        meter.require()
+    with modbus(registers, port), Meter(url) as meter:
+        refused(meter, r"check unit and profile|does not answer")
 
 
 @pytest.mark.parametrize("scheme", ["modbus", "mqtt", "http"])
