@@ -457,8 +457,8 @@ def _modbus(parts: SplitResult, host: str) -> Items:
         raise _wrong("has no unit number, or no profile")
     profile, port = load_profile(given["profile"][0]), parts.port or MODBUS_PORT
     with optional_import("meters"):
-        from pymodbus import ModbusException
         from pymodbus.client import ModbusTcpClient
+        from pymodbus.exceptions import ModbusException
 
     def read(closed: threading.Event) -> Iterator[Item]:
         client = ModbusTcpClient(host, port=port, timeout=ANSWER_SECONDS, retries=0)

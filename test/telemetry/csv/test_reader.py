@@ -73,6 +73,13 @@ def test_values_are_those_of_the_file(tmp_path, options):
     assert telemetry.stamp is None
 
 
+def test_silences_of_a_power_meter_are_gaps_of_its_column_only(tmp_path):
+    columns = table() | {"wall_power": np.where(np.arange(50) < 20, np.nan, 95.0)[:, None]}
+    telemetry = read(write(tmp_path / "x.csv", columns))
+    np.testing.assert_array_equal(telemetry["wall_power"], columns["wall_power"][:, 0])
+    assert telemetry["actual_q"].tobytes() == columns["actual_q"].tobytes()
+
+
 def test_a_field_that_most_rows_leave_empty_is_left_out(tmp_path):
     rows = [f"{10 + 0.02 * k:.2f},{','.join(['0.5'] * 6)},{7 if k < 9 else ''}," for k in range(50)]
     title = ",".join(["timestamp", *column_names(FIELDS["actual_q"]), "robot_mode", "payload"])
