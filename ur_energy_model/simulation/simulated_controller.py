@@ -127,7 +127,8 @@ class SimulatedController:
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._meter = SimulatedMeter(arm.wall) if wall else None
-        self._meter_servers, self._server = ExitStack(), TcpServer()
+        self._closing, self._server = ExitStack(), TcpServer()
+        self._closing.callback(self._server.close)
         sessions = {
             RTDE_PORT: lambda: RtdeSession(self.box, self.faults),
             DASHBOARD_PORT: lambda: DashboardSession(self.box),
@@ -140,10 +141,10 @@ class SimulatedController:
             for port, make in sessions.items():
                 self._server.listen(host, port, make)
             if self._meter is not None:
-                for url in serve_meter(self._meter, wall, self._meter_servers):
+                for url in serve_meter(self._meter, wall, self._closing):
                     report(f"power meter at the mains: {url}")
         except UrEnergyError:
-            self._close()
+            self._closing.close()
             raise
 
     @property
@@ -170,12 +171,8 @@ class SimulatedController:
                 self.ticker.serve()
                 self._tick()
         finally:
-            self._close()
+            self._closing.close()
             gc.unfreeze()
-
-    def _close(self) -> None:
-        self._server.close()
-        self._meter_servers.close()
 
     def stop(self) -> None:
         """Make `run` return; may be called from a signal handler or another thread."""

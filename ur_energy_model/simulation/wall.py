@@ -257,7 +257,7 @@ def _modbus(meter: SimulatedMeter, host: str, port: int, _: str) -> Iterator[str
         if meter.shown is None:
             return ExcCodes.DEVICE_FAILURE
         for profile in profiles:
-            for register, value in zip((profile.power, profile.energy), meter.shown, strict=True):
+            for register, value in zip(profile[2:], meter.shown, strict=True):
                 assert register is not None
                 kind, at = Client.DATATYPE[register.type.upper()], register.address - begin
                 now[at : at + 2] = Client.convert_to_registers(value / register.scale, kind)

@@ -329,16 +329,17 @@ def _mqtt(parts: SplitResult, host: str) -> Items:
             authority = os.environ.get("UR_ENERGY_MQTT_CA")
             client.tls_set_context(ssl.create_default_context(cafile=authority))
 
-        def connected(*given: Any) -> None:
+        def connected(_client: Any, _data: Any, _flags: Any, code: int) -> None:
             client.subscribe(topic)
-            refused.extend([mqtt.connack_string(given[3])] if given[3] else [])
+            refused.extend([mqtt.connack_string(code)] if code else [])
 
-        def subscribed(*given: Any) -> None:
-            refused.extend([f"the broker refuses the topic {topic}"] if 128 in given[3] else [])
+        def subscribed(_client: Any, _data: Any, _number: int, granted: tuple[int, ...]) -> None:
+            refused.extend([f"the broker refuses the topic {topic}"] if 128 in granted else [])
 
-        def arrived(*given: Any) -> None:
-            if not given[2].retain:  # which may be old
-                received.append(given[2].payload)
+        def arrived(_client: Any, _data: Any, message: mqtt.MQTTMessage) -> None:
+            received.extend(
+                [] if message.retain else [message.payload]
+            )  # a retained one may be old
 
         client.on_connect, client.on_subscribe, client.on_message = connected, subscribed, arrived
         try:
