@@ -7,13 +7,20 @@ there is the generic wall.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from test.energy.known_arm import changed
+from test.identification.exact_arm import ExactArm, write_bag
 from test.identification.wall_cells import Work, fit_of
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.identification.wall_fit import fit_wall
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.wall import STATES, WallModel, generic_wall
 from ur_energy_model.simulation.wall import SimulatedWall, draw_wall
 
@@ -121,6 +128,36 @@ def test_without_readings_there_is_no_model(missing: str, seconds: float) -> Non
     work = Work(WALL, 1, seconds)
     columns = {name: each for name, each in work.columns.items() if name != missing}
     assert fit_wall([fit_of(work.time, columns)], "e-series") is None
+
+
+def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
+    arm, wall = ExactArm(power_noise=0.5), SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
+
+    def bag(seed: int, *, metered: bool) -> tuple[Path, float]:
+        """A recording, and its energy at the wall [J]."""
+        telemetry = arm.record(100.0, seed=seed)
+        power = wall.power(np.full(len(telemetry), 7), telemetry.bus_power)
+        columns = wall.readings(telemetry.time, power) if metered else {}
+        made = changed(telemetry, **columns)
+        return write_bag(tmp_path / str(seed), made), float(np.trapezoid(power, made.time))
+
+    metered, energy = bag(1, metered=True)
+    model = identify([metered], "ur5e").model
+    save_model(model, tmp_path / "model.yaml")
+    model = load_model(tmp_path / "model.yaml")
+    other, truth = bag(2, metered=False)
+    cases = [(model, metered, energy, "meter"), (model, other, truth, "model"),
+             (generic_model("ur5e"), other, truth, "generic")]  # fmt: skip
+    for used, path, expected, source in cases:
+        found = estimate_energy(used, path)
+        low, high = found.as_json()["wall_interval"]
+        assert low < expected < high
+        assert found.as_json()["wall_source"] == source
+        if source != "generic":
+            assert found.wall.energy == pytest.approx(expected, rel=0.01)
+    with_other = totals_json([estimate_energy(model, metered), estimate_energy(model, other)])
+    assert with_other["wall_source"] == "model"
+    assert with_other["wall_energy"] == pytest.approx(energy + truth, rel=0.01)
 
 
 @pytest.mark.parametrize("generation", ["e-series", "cb3", "other"])

@@ -50,10 +50,10 @@ class WallFit:
 
     def accumulate(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""
-        batch = batch.distinct()
-        power = batch.bus_power
-        if power is None or not len(batch) or any(name not in batch for name in METER_FIELDS):
+        if not batch.has_bus_power or any(name not in batch for name in METER_FIELDS):
             return
+        batch = batch.distinct()
+        power = np.asarray(batch.bus_power)
         steps = self._gaps(batch.time, batch.stamp, batch.gaps).bridged
         known = np.isfinite(power)
         terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
