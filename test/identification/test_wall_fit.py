@@ -136,7 +136,7 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
     def bag(seed: int, *, metered: bool) -> tuple[Path, float]:
         """A recording, and its energy at the wall [J]."""
         telemetry = arm.record(100.0, seed=seed)
-        power = wall.power(np.full(len(telemetry), 7), telemetry.bus_power)
+        power = wall.power(np.full(len(telemetry), 7), np.asarray(telemetry.bus_power))
         columns = wall.readings(telemetry.time, power) if metered else {}
         made = changed(telemetry, **columns)
         return write_bag(tmp_path / str(seed), made), float(np.trapezoid(power, made.time))
