@@ -15,6 +15,7 @@ import pytest
 from test.energy.known_arm import changed
 from test.identification.exact_arm import ExactArm, write_bag
 from test.identification.wall_cells import Work, fit_of
+from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
 from ur_energy_model.identification.pipeline import identify
@@ -142,7 +143,12 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
         return write_bag(tmp_path / str(seed), made), float(np.trapezoid(power, made.time))
 
     metered, energy = bag(1, metered=True)
-    model = identify([metered], "ur5e").model
+    result = identify([metered], "ur5e")
+    model, content = result.model, identification_json(result)["wall"]
+    for state, watts, std in zip(STATES, wall.box, content["box_std"].values(), strict=True):
+        assert content["box"][state] == pytest.approx(watts, abs=3.0 * std)
+    assert content["efficiency"]["proportional"] == pytest.approx(wall.proportional, rel=0.05)
+    assert content["held_out_error_percent"] < 1.0
     save_model(model, tmp_path / "model.yaml")
     model = load_model(tmp_path / "model.yaml")
     other, truth = bag(2, metered=False)

@@ -234,12 +234,11 @@ def _wall_json(wall: WallModel | None) -> dict[str, Any] | None:
     """The wall as a power meter showed it, None without one."""
     if wall is None:
         return None
-    std, supply = wall.std, ("proportional", "quadratic")
-    deviations = dict(zip((f"{name}_std" for name in supply), std[len(wall.box) :], strict=True))
+    std = dict(zip((*wall.box, "proportional_std", "quadratic_std"), wall.std, strict=True))
     return {
         "box": wall.box,
-        "box_std": dict(zip(wall.box, std, strict=False)),
-        "efficiency": {**picked(wall, " ".join(supply)), **deviations},
+        "box_std": {state: std.pop(state) for state in wall.box},
+        "efficiency": {**picked(wall, "proportional quadratic"), **std},
         "held_out_error_percent": wall.held_out_error_percent,
         "meter": picked(wall, "delay averaging resolution"),
     }

@@ -70,20 +70,13 @@ SOURCES = {
 """Sources of an energy in words, the best first."""
 
 
-class ReadingGram(NamedTuple):
-    """Gram matrices of [terms, shift, reading], each pair's [pairs, 7, 7], weighted by time.
-
-    The shift is the change of the power's mean per second of further delay, W/s: the delays that
-    are tried are 0.1 s apart, and a regression on blurred power would find too small a slope.
-    """
-
-    gram: Array
-    seconds: float  # time between the readings
-    readings: int  # number of them
-
-
 class MeterReadings:
     """Compares a meter's readings with what the wall depends on, batch by batch.
+
+    What it yields are Gram matrices of [terms, shift, reading], each pair's [pairs, 7, 7], weighted
+    by time, the time between these readings [s] and their number. The shift is the change of the
+    power's mean per second of further delay, W/s: the delays that are tried are 0.1 s apart, and a
+    regression on blurred power would find too small a slope.
 
     `resolution`: smallest difference between consecutive readings so far [W].
     """
@@ -105,7 +98,7 @@ class MeterReadings:
 
     def add(
         self, time: Array, steps: Array, terms: Array, watts: Array, number: Array
-    ) -> list[ReadingGram]:
+    ) -> list[tuple[Array, float, int]]:
         """Compare the readings of samples that follow those of the last call.
 
         Args:
@@ -139,7 +132,7 @@ class MeterReadings:
         self._time, self._sums = self._time[keep:], self._sums[keep:]
         return _grams(counted)
 
-    def finish(self) -> list[ReadingGram]:
+    def finish(self) -> list[tuple[Array, float, int]]:
         """The last readings of a recording."""
         held, self._held = self._held, []
         return _grams(held)
@@ -180,14 +173,14 @@ class MeterReadings:
         return ready
 
 
-def _grams(rows: list[tuple[Array, float]]) -> list[ReadingGram]:
+def _grams(rows: list[tuple[Array, float]]) -> list[tuple[Array, float, int]]:
     out = []
     for start in range(0, len(rows), _TOGETHER):
         part = rows[start : start + _TOGETHER]
         seconds = np.array([passed for _, passed in part])
         each = np.stack([row for row, _ in part], axis=1)  # [pairs, readings, 7]
         gram = (each * seconds[:, None]).swapaxes(-1, -2) @ each
-        out.append(ReadingGram(gram, float(seconds.sum()), len(part)))
+        out.append((gram, float(seconds.sum()), len(part)))
     return out
 
 
@@ -235,11 +228,11 @@ class RecordedWall:
             terms = self._channels.wall_terms(table.power)
             meter = (columns[name] for name in METER_FIELDS)
             found = self._readings.add(table.samples.time, table.steps.bridged, terms, *meter)
-            self._gram += sum(each.gram for each in found)
+            self._gram += sum(gram for gram, *_ in found)
 
     def energy(self, net: Array) -> WallEnergy:
         """The energy, with the integrals of all channels [channels], J."""
-        self._gram += sum(each.gram for each in self._readings.finish())
+        self._gram += sum(gram for gram, *_ in self._readings.finish())
         model, terms = self._channels.wall, self._channels.wall_terms(net)
         # The states cover all of the time, so these rows sum to the integrals over the readings.
         sums = self._gram[best_pair(self._gram), :SUPPLY].sum(axis=0)

@@ -19,7 +19,6 @@ from ur_energy_model.energy.wall import (
     METER_FIELDS,
     STEP,
     MeterReadings,
-    ReadingGram,
     best_pair,
     box_terms,
     rounding,
@@ -67,10 +66,10 @@ class WallFit:
         self._resolution = min(self._resolution, self._readings.resolution)
         self._readings, self._gaps = MeterReadings(), GapRule()
 
-    def _add(self, found: list[ReadingGram]) -> None:
-        for each in found:
-            self._gram.accumulate(each.gram, each.seconds)
-            self._counts.accumulate(np.asarray(float(each.readings)), each.seconds)
+    def _add(self, found: list[tuple[Array, float, int]]) -> None:
+        for gram, seconds, count in found:
+            self._gram.accumulate(gram, seconds)
+            self._counts.accumulate(np.asarray(float(count)), seconds)
 
     def merge(self, other: WallFit) -> None:
         """Include the readings of another recording."""
