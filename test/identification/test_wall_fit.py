@@ -14,7 +14,7 @@ import pytest
 
 from test.energy.known_arm import changed
 from test.identification.exact_arm import ExactArm, write_bag
-from test.identification.wall_cells import Work, fit_of
+from test.identification.wall_cells import RUNNING, Work, fit_of
 from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
@@ -59,6 +59,21 @@ def test_ten_minutes_give_the_energy_of_another_hour(switched_off: float) -> Non
     assert np.mean(covered) >= 0.9
     assert np.std(errors) < 0.2 * np.std(nulls)  # 0.06 and 2.5 %
     assert np.median(claimed) < 2.0  # with times whose state no other time has
+
+
+@pytest.mark.parametrize("late", [0.25, 1.0])
+def test_irregular_delays_do_not_flatten_the_slope(late: float) -> None:
+    """Standstill shows it best: a slope too small makes it too dear."""
+    still, scores = np.array([0.0, 0.0, 1.0, 33.0, 33.0**2]), []
+    for seed in range(8):
+        wall = draw_wall(seed)
+        work = Work(wall, 2 * seed, 600.0)
+        model = fit_wall([fit_of(work.time, work.irregular(late))], "e-series")
+        assert model is not None
+        truth = float(wall.power(np.array([RUNNING]), np.array([33.0]))[0])
+        scores.append((model.value(still) - truth) / model.deviation(still, 0.0))
+    assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.85  # else a half
+    assert np.sqrt(np.mean(np.square(scores))) < 1.2  # else 2.7
 
 
 def test_what_the_meter_shows_is_in_the_model() -> None:

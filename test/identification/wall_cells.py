@@ -62,6 +62,17 @@ class Work:
             **self.wall.readings(self.time, power),
         }
 
+    def irregular(self, most: float) -> dict[str, Array]:
+        """The columns, with readings that arrive up to `most` later than usual [s]."""
+        columns, random = self.columns, np.random.default_rng(self.program)
+        number = columns["wall_reading"]
+        new = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0) > 0.0)
+        late = np.maximum.accumulate(self.time[new] + random.uniform(0.0, most, len(new)))
+        last = np.searchsorted(late, self.time, "right") - 1
+        columns["wall_power"] = np.append(columns["wall_power"][new], np.nan)[last]
+        columns["wall_reading"] = np.asarray(last + 1.0)
+        return columns
+
     @property
     def truth(self) -> float:
         """Mean power at the wall [W]."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.optimize import nnls
 
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.energy.powers import arm_states
@@ -26,6 +27,7 @@ from ur_energy_model.energy.wall import (
 from ur_energy_model.identification.least_squares import BlockedGram, Prior, fold_blocks, solve
 from ur_energy_model.model.wall import (
     MEASURED,
+    SQUARE,
     SUPPLY,
     TERMS,
     WallModel,
@@ -35,6 +37,7 @@ from ur_energy_model.model.wall import (
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
+SHIFT = TERMS  # place of the shift in the Gram matrices
 FEWEST = 30
 """Least number of readings of a fit: a few blocks of time, from whose scatter intervals follow."""
 
@@ -85,8 +88,12 @@ class WallFit:
         pair = best_pair(self._gram.blocks.sum(axis=0))
         blocks, known = self._gram.blocks[:, pair], generic_wall(generation)
         prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, STEP)
-        found = solve(blocks, prior, counts)
+        naive = solve(blocks, prior, counts)
+        found = solve(_without_jitter(blocks, naive.coefficients), prior, counts)
         own, covariance = found.coefficients[:TERMS], found.covariance[:TERMS, :TERMS]
+        # The scatter may also be the wall's own, and then nothing was to be corrected.
+        change = own - naive.coefficients[:TERMS]
+        covariance = covariance + np.outer(change, change)
         # Readings of equal loads are rounded alike, which no scatter shows.
         covariance[:SUPPLY, :SUPPLY] += rounding(self._resolution) ** 2
         return wall_from_vector(
@@ -106,6 +113,28 @@ def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None
     for each in recordings:
         total.merge(each)
     return total.fit(generation)
+
+
+def _without_jitter(blocks: Array, coefficients: Array) -> Array:
+    """Blocks without the variance that irregular delays of the readings add to the power's means.
+
+    With it slopes come out too small (errors in variables; Fuller, Measurement Error Models, 1987,
+    section 1.3). The delay's variance is that by which residuals grow with the changes of the
+    power; noise of the readings does not.
+    """
+    change = blocks[:, SHIFT, SHIFT]  # of the power's means per second of delay, squared
+    left, slope = np.append(coefficients, -1.0), coefficients[SUPPLY]
+    time = blocks[:, :SUPPLY, :SUPPLY].sum(axis=(1, 2))
+    squares = np.einsum("i,bij,j->b", left, blocks, left)
+    kinds = np.column_stack([time, slope**2 * change]) / time[:, None]
+    (_, delay), _ = nnls(kinds, np.maximum(squares, 0.0) / time)  # variances, W^2 and s^2
+    noise, out = delay * change, np.array(blocks)
+    mean = blocks[:, :SUPPLY, SUPPLY].sum(axis=1) / np.maximum(time, 1e-30)
+    out[:, SUPPLY, SUPPLY] -= noise
+    out[:, SUPPLY, SQUARE] -= 2.0 * mean * noise
+    out[:, SQUARE, SUPPLY] -= 2.0 * mean * noise
+    out[:, SQUARE, SQUARE] -= 4.0 * mean**2 * noise
+    return out
 
 
 def _held_out_error(blocks: Array, prior: Prior, counts: Array) -> float:
