@@ -109,7 +109,7 @@ WALL_POWER, WALL_ENERGY = _pair(
     "wall",
     "power at the mains [W]: control box and supply included; measured once with a power meter, "
     "else those of any cell",
-    "its energy since reset [J]; never decreases",
+    "its energy since reset [J]; only with another model it may decrease",
 )
 RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
 ENERGY_JOINTS = Topic(
