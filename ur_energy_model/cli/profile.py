@@ -22,8 +22,6 @@ from ur_energy_model.files import check_target, write_text
 if TYPE_CHECKING:
     import argparse
 
-    from ur_energy_model.energy.profile import PartChange
-
 BAR, SHARE_SHOWN = 12, 0.005  # cells of a bar; least share with which a line is in the listing
 
 
@@ -59,12 +57,12 @@ def run(options: argparse.Namespace) -> None:
             )
 
     found = profile(options.bag, options.script)
-    changes: list[PartChange] = []
+    changes: list[dict[str, Any]] = []
     content: dict[str, Any] = {"model": chosen.entry, **found.as_json()}
     if options.compare is not None:
         other = profile(options.compare, options.compare_script or options.script)
         changes = compare_programs(found, other)
-        content["compare"] = [change.as_json() for change in changes]
+        content["compare"] = changes
     if options.output is not None:
         write_text(options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n")
         stacks = (f"{';'.join(k)} {max(v, 0.0):.3f}" for k, v in found.stacks().items())
@@ -89,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
     if changes:
         print_objects(
             f"{options.compare} beside it, energy per cycle [J]",
-            [{**each, "changed": "; ".join(each["text"][:3])} for each in content["compare"]],
+            [{**each, "changed": "; ".join(each["text"][:3])} for each in changes],
             {
                 "node": "label",
                 "before": "energy",

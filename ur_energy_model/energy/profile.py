@@ -184,27 +184,10 @@ UNATTRIBUTED = (
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 
 
-@dataclass(frozen=True)
-class ProgramPart:
-    """What a line or node took.
-
-    Attributes:
-        node, label: of the node; None for a line outside of nodes.
-        lines: the first and the last one.
-        executions: how often it was begun, as far as samples show it.
-        net: integrals of the channels [channels], J.
-        time, peak_power: s, W.
-        cycles: energy in each complete cycle [cycles], J.
-    """
-
-    node: int | None
-    label: str | None
-    lines: tuple[int, int]
-    executions: int
-    net: Array
-    time: float
-    peak_power: float
-    cycles: Array
+Row = dict[str, Any]
+"""What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
+integrals of the channels [channels], J, and `cycles`, the energy in each complete cycle, J."""
+_OF_COMPARISONS = ("net", "cycles")
 
 
 @dataclass(frozen=True)
@@ -231,29 +214,22 @@ class ProgramProfile:
         """Time integrated over [s]."""
         return float(self.counted.seconds.sum())
 
-    def lines(self) -> list[ProgramPart]:
+    def lines(self) -> list[Row]:
         """Every line that took time, in the order of the script."""
         line = np.array([place.line for place in self.counted.places])
-        return [self._part(None, (k, k), line == k) for k in np.unique(line[line > 0]).tolist()]
+        return [self._row(Part(-1, k), line == k) for k in np.unique(line[line > 0]).tolist()]
 
-    def nodes(self) -> list[ProgramPart]:
+    def nodes(self) -> list[Row]:
         """Every node that took time, and lines outside of nodes, in the order of the script."""
         node = np.array([place.node for place in self.counted.places])
-        parts = (
-            []
-            if self.script is None
-            else [
-                self._part(k, self.script.nodes[k].lines, node == k)
-                for k in np.unique(node[node >= 0]).tolist()
-            ]
-        )
+        rows = [self._row(Part(k, 0), node == k) for k in np.unique(node[node >= 0]).tolist()]
         outside = {place.line for place in self.counted.places if place.node < 0}
-        parts += [part for part in self.lines() if part.lines[0] in outside]
-        return sorted(parts, key=lambda part: part.lines)
+        rows += [row for row in self.lines() if row["lines"][0] in outside]
+        return sorted(rows, key=lambda row: row["lines"])
 
-    def unattributed(self) -> ProgramPart:
+    def unattributed(self) -> Row:
         """The rest; see UNATTRIBUTED."""
-        return self._part(None, (0, 0), np.array([not each.line for each in self.counted.places]))
+        return self._row(Part(-1, 0), np.array([not k.line for k in self.counted.places]))
 
     def stacks(self) -> dict[tuple[str, ...], float]:
         """Energy by node, subprogram and line, from the outermost inwards [J]."""
@@ -280,13 +256,17 @@ class ProgramProfile:
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy profile --json`."""
         rest, cycles = self.unattributed(), [each.sum() for each in self.counted.cycles]
+        nodes, lines = (
+            [{name: row[name] for name in row if name not in _OF_COMPARISONS} for row in rows]
+            for rows in (self.nodes(), self.lines())
+        )
         return {
             "program": self.program,
             "energy": self.energy,
             "duration": self.duration,
-            "nodes": [self.part_json(part) for part in self.nodes()],
-            "lines": [self.part_json(part) for part in self.lines()],
-            "unattributed": {"time": rest.time, "energy": self._total(rest.net)},
+            "nodes": nodes,
+            "lines": lines,
+            "unattributed": {name: rest[name] for name in ("time", "energy")},
             "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
             "shifts": self._shifts_json(),
         }
@@ -306,42 +286,31 @@ class ProgramProfile:
             shifts.append({"begin": begin.isoformat(), "energy": energy, "parts": parts})
         return shifts
 
-    def part_json(self, part: ProgramPart) -> dict[str, Any]:
-        """A line or node in JSON."""
-        channels, energy = self.counted.channels, self._total(part.net)
-        joints = part.net[channels.per_joint["electrical_power"]]
+    def _row(self, part: Part, own: Mask) -> Row:
+        counted = self.counted
+        channels, net = counted.channels, counted.net[own].sum(axis=0)
+        of = None if self.script is None or part.node < 0 else self.script.nodes[part.node]
+        energy, time = self._total(net), float(counted.seconds[own].sum())
+        cycles = np.array([each[own[: len(each)]].sum() for each in counted.cycles])
+        std = channels.deviations(net)[1]
+        joints = net[channels.per_joint["electrical_power"]]
         return {
-            "node": part.node,
-            "label": part.label,
-            "lines": part.lines,
-            "executions": part.executions,
-            "time": part.time,
+            "node": None if of is None else of.number,
+            "label": None if of is None else of.label,
+            "lines": (part.line, part.line) if of is None else of.lines,
+            "executions": counted.tracker.executions.get(part.key, 0),
+            "time": time,
             "energy": energy,
-            "interval": interval(energy, channels.deviations(part.net)[1]),
-            "mean_power": energy / part.time if part.time else None,
-            "peak_power": part.peak_power if part.time else None,
+            "energy_std": std,
+            "interval": interval(energy, std),
+            "mean_power": energy / time if time else None,
+            "peak_power": float(counted.peak[own].max(initial=0.0)) if time else None,
             "share": energy / self.energy if self.energy else None,
-            "energy_per_cycle": part.cycles.mean() if len(part.cycles) else None,
-            "joints": dict(zip(channels.joints, joints, strict=True)),
+            "energy_per_cycle": float(cycles.mean()) if len(cycles) else None,
+            "joints": dict(zip(channels.joints, joints.tolist(), strict=True)),
+            "net": net,
+            "cycles": cycles,
         }
-
-    def _part(self, node: int | None, lines: tuple[int, int], own: Mask) -> ProgramPart:
-        counted, script = self.counted, self.script
-        of = None if script is None or node is None else script.nodes[node]
-        return ProgramPart(
-            node=None if of is None else of.number,
-            label=None if of is None else of.label,
-            lines=lines,
-            executions=counted.tracker.executions.get(lines[0] if node is None else -1 - node, 0),
-            net=counted.net[own].sum(axis=0),
-            time=float(counted.seconds[own].sum()),
-            peak_power=float(counted.peak[own].max(initial=0.0)),
-            cycles=np.array([each[own[: len(each)]].sum() for each in counted.cycles]),
-        )
-
-    def energy_of(self, part: ProgramPart) -> float:
-        """At the supply [J]."""
-        return self._total(part.net)
 
     def _total(self, net: Array) -> float:
         return float(net[self.counted.channels.arm["total"]])
@@ -410,70 +379,56 @@ def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dic
 # Two versions of a program.
 
 
-@dataclass(frozen=True)
-class PartChange:
-    """A node or line of two versions; energies per cycle, or in all where there are no cycles [J].
+def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict[str, Any]]:
+    """What changed in each node, or line outside of nodes, between two versions of a program.
 
-    Attributes:
-        label: of the node, or text of the line.
-        before, after: None where a version does not have it.
-        std: standard deviation of the difference [J].
-        text: lines of the script that were taken out ("- ...") or added ("+ ...").
-    """
+    Both are measured by one model, whose errors are the same and cancel as far as the motion is the
+    same; standby power and the scatter of the cycles differ.
 
-    label: str
-    before: float | None
-    after: float | None
-    std: float
-    text: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """An entry of `compare` of `ur_energy profile --json`."""
-        change = (self.after or 0.0) - (self.before or 0.0)
-        return {
-            "label": self.label,
-            "energy": self.before,
-            "other": self.after,
-            "difference": change,
-            "interval": interval(change, self.std),
-            "text": self.text,
-        }
-
-
-def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[PartChange]:
-    """What changed in each node between two versions of a program, measured by one model.
-
-    The model's errors are the same in both and cancel as far as the motion is the same; standby
-    power and the scatter of the cycles differ.
+    Returns:
+        As `compare` of `ur_energy profile --json`: energies per cycle, or in all where there are no
+        cycles [J], None where a version does not have the part; lines of the script that were taken
+        out ("- ...") or added ("+ ...").
     """
     channels, sides = before.counted.channels, []
     for each in (before, after):
-        named: dict[tuple[str, int], ProgramPart] = {}
-        for part in each.nodes():
-            text = part.label or each.line_text(part.lines[0]).partition(": ")[2]
-            text = text or f"line {part.lines[0]}"
-            number = sum(1 for label, _ in named if label == text)
-            named[text, number] = part
+        named: dict[tuple[str, int], Row] = {}
+        for row in each.nodes():
+            text = row["label"] or each.line_text(row["lines"][0]).partition(": ")[2]
+            text = text or f"line {row['lines'][0]}"
+            named[text, sum(1 for label, _ in named if label == text)] = row
         sides.append(named)
     found = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
         nets, variance = [], 0.0
         energies, texts = list[float | None](), list[list[str]]()
         for each, named in zip((before, after), sides, strict=True):
-            own, count = named.get(key), max(len(each.counted.cycles), 1)
-            net = np.zeros(len(channels)) if own is None else own.net / count
-            nets.append(net)
-            variance += float(channels.deviation_of_standby(net)) ** 2
-            if own is not None and len(own.cycles) > 1:
-                variance += float(own.cycles.var(ddof=1)) / len(own.cycles)
-            energies.append(None if own is None else float(net[channels.arm["total"]]))
+            energies.append(None)
+            nets.append(np.zeros(len(channels)))
             texts.append([])
-            if own is not None and each.script is not None:
-                first, last = own.lines
+            if (own := named.get(key)) is None:
+                continue
+            cycles, energy = own["cycles"], own["energy"]
+            energies[-1] = float(cycles.mean()) if len(cycles) else energy
+            nets[-1] = own["net"] * (energies[-1] / energy if energy else 0.0)
+            variance += float(channels.deviation_of_standby(nets[-1])) ** 2
+            if len(cycles) > 1:
+                variance += float(cycles.var(ddof=1)) / len(cycles)
+            if each.script is not None:
+                first, last = own["lines"]
                 texts[-1] = [line.strip() for line in each.script.text[first : last + 1]]
         difference = nets[1] - nets[0]
         difference[-1] = 0.0  # the standby of two sessions
         variance += channels.deviations(difference)[1] ** 2
-        changed = tuple(line for line in ndiff(texts[0], texts[1]) if line[:1] in "+-")
-        found.append(PartChange(key[0], energies[0], energies[1], variance**0.5, changed))
+        change = float(difference[channels.arm["total"]])
+        found.append(
+            {
+                "label": key[0],
+                "energy": energies[0],
+                "other": energies[1],
+                "difference": change,
+                "interval": interval(change, variance**0.5),
+                "text": [line for line in ndiff(texts[0], texts[1]) if line[:1] in "+-"],
+            }
+        )
     return found

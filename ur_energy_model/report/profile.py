@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ur_energy_model.energy.profile import UNATTRIBUTED, PartChange, ProgramPart, ProgramProfile
+import numpy as np
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.profile import UNATTRIBUTED, ProgramProfile, Row
 from ur_energy_model.report.page import (
     Cell,
     Markup,
@@ -23,11 +26,9 @@ _WIDTH, _ROW, _CHARACTER = 1000.0, 22.0, 7.0  # of the flame graph, its rows and
 _NARROWEST = 0.5  # width from which on a part of the flame graph is drawn
 
 
-def profile_page(profile: ProgramProfile, changes: Sequence[PartChange], source: str) -> Page:
+def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -> Page:
     """The page of a profile; `changes` beside another version may be empty."""
-    nodes, rest = profile.nodes(), profile.unattributed()
-    cycles = profile.counted.cycles
-    dearest = max(nodes, key=lambda part: part.time and profile.energy_of(part), default=None)
+    nodes, rest, cycles = profile.nodes(), profile.unattributed(), profile.counted.cycles
     tiles = [
         Tile(energy_text(profile.energy), f"in {duration_text(profile.duration)}"),
         Tile(str(len(nodes)), "nodes, and lines outside of them"),
@@ -35,11 +36,13 @@ def profile_page(profile: ProgramProfile, changes: Sequence[PartChange], source:
     if cycles:
         mean = sum(each.sum() for each in cycles) / len(cycles)
         tiles.append(Tile(energy_text(mean), f"per cycle, mean of {len(cycles)}"))
-    if dearest is not None:
+    if nodes:
+        dearest = max(nodes, key=lambda row: row["energy"])
         tiles.append(Tile(_name(profile, dearest), "takes most"))
-    note = f"Rest: {energy_text(profile.energy_of(rest))}; {UNATTRIBUTED}." if rest.time else ""
-    listing = items(_listing(profile)) if profile.script is not None else items(_lines(profile))
-    changed = items(_changes(changes)) if changes else ()
+    note = f"Rest: {energy_text(rest['energy'])}; {UNATTRIBUTED}." if rest["time"] else ""
+    listing = (
+        _table("Lines", profile, profile.lines()) if profile.script is None else _listing(profile)
+    )
     return Page(
         title=f"Energy of {profile.program or 'a program'}, line by line",
         subtitle=f"Recording: {source}. Energy at the supply, standby included.",
@@ -50,55 +53,48 @@ def profile_page(profile: ProgramProfile, changes: Sequence[PartChange], source:
         sections=(
             Section("nodes", "Nodes", note, items(_table("Nodes", profile, nodes))),
             Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
-            Section("lines", "The program", "", listing),
+            Section("lines", "The program", "", items(listing)),
             Section("shifts", "By shift", "", items(*_shifts(profile))),
-            Section("changes", "Beside the other recording", "", changed),
+            Section("changes", "Beside the other recording", "", items(_changes(changes))),
         ),
     )
 
 
-def _name(profile: ProgramProfile, part: ProgramPart) -> str:
-    return part.label or profile.line_text(part.lines[0])
+def _name(profile: ProgramProfile, row: Row) -> str:
+    return row["label"] or profile.line_text(row["lines"][0])
 
 
-def _table(title: str, profile: ProgramProfile, parts: Sequence[ProgramPart]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    channels = profile.counted.channels
-    for part in sorted(parts, key=profile.energy_of, reverse=True):
-        energy = profile.energy_of(part)
-        rows.append(
-            (
-                _name(profile, part),
-                "–".join(map(str, dict.fromkeys(part.lines))),
-                str(part.executions),
-                part.time,
-                with_interval(energy, channels.deviations(part.net)[1]),
-                energy / part.time if part.time else None,
-                part.peak_power,
-                100.0 * energy / profile.energy if profile.energy else None,
-                float(part.cycles.mean()) if len(part.cycles) else None,
-                *map(float, part.net[channels.per_joint["electrical_power"]]),
-            )
+def _table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            _name(profile, row),
+            "–".join(map(str, dict.fromkeys(row["lines"]))),
+            str(row["executions"]),
+            row["time"],
+            with_interval(row["energy"], row["energy_std"]),
+            row["mean_power"],
+            row["peak_power"],
+            None if row["share"] is None else 100.0 * row["share"],
+            row["energy_per_cycle"],
+            *row["joints"].values(),
         )
+        for row in sorted(parts, key=lambda row: -row["energy"])
+    ]
     columns = (
         "", "lines", "times", "time [s]", "energy [J]", "mean [W]", "peak [W]", "share [%]",
-        "per cycle [J]", *(f"{name} [J]" for name in channels.joints),
+        "per cycle [J]", *(f"{name} [J]" for name in profile.counted.channels.joints),
     )  # fmt: skip
     return Table(title, columns, rows)
 
 
-def _lines(profile: ProgramProfile) -> Table:
-    return _table("Lines", profile, profile.lines())
-
-
-def _changes(changes: Sequence[PartChange]) -> Table:
+def _changes(changes: Sequence[Row]) -> Table | None:
     rows = [
         (
-            change.label,
-            change.before,
-            change.after,
-            with_interval((change.after or 0.0) - (change.before or 0.0), change.std),
-            "; ".join(change.text),
+            change["label"],
+            change["energy"],
+            change["other"],
+            with_interval(change["difference"], np.ptp(change["interval"]) / (2.0 * CONFIDENCE)),
+            "; ".join(change["text"]),
         )
         for change in changes
     ]
@@ -106,7 +102,7 @@ def _changes(changes: Sequence[PartChange]) -> Table:
     note = (
         "Per cycle, or in all where no cycles were found. Errors of the model are common to both."
     )
-    return Table("Two versions of the program", columns, rows, note)
+    return Table("Two versions of the program", columns, rows, note) if rows else None
 
 
 def _shifts(profile: ProgramProfile) -> Iterator[Table]:
@@ -121,7 +117,7 @@ def _shifts(profile: ProgramProfile) -> Iterator[Table]:
 
 def _listing(profile: ProgramProfile) -> Markup:
     """The script; the bar of a line is its share of the dearest one."""
-    energies = {part.lines[0]: profile.energy_of(part) for part in profile.lines()}
+    energies = {row["lines"][0]: row["energy"] for row in profile.lines()}
     most, rows = max(energies.values(), default=1.0), []
     assert profile.script is not None
     for number, text in enumerate(profile.script.text[1:], 1):
