@@ -197,17 +197,19 @@ def rounding(resolution: float) -> float:
     return resolution / float(np.sqrt(12.0)) if np.isfinite(resolution) else 0.0
 
 
-def best_pair(gram: Array) -> int:
+def best_pair(gram: Array) -> tuple[int, float]:
     """The pair of delay and averaging time whose means explain the readings best.
 
-    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant.
+    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant. Also returns what it
+    leaves of the readings' squares, W^2 s.
     """
     cross, squares = gram[:, :-1, -1], gram[:, -1, -1]
     unit = np.sqrt(np.maximum(np.diagonal(gram[0])[:-1], 1e-30))
     inverse = np.linalg.pinv(gram[:, :-1, :-1] / np.outer(unit, unit), 1e-9, hermitian=True)
     scaled = cross / unit
     left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)
-    return int(np.argmax(left <= left.min() + _TIE * squares[0]))
+    best = int(np.argmax(left <= left.min() + _TIE * squares[0]))
+    return best, max(float(left[best]), 0.0)
 
 
 class RecordedWall:
@@ -219,7 +221,7 @@ class RecordedWall:
 
     def __init__(self, channels: Channels) -> None:
         self._channels, self._readings = channels, MeterReadings()
-        self._gram = np.zeros((len(DELAY), TERMS + 2, TERMS + 2))
+        self._gram, self._count = np.zeros((len(DELAY), TERMS + 2, TERMS + 2)), 0
 
     def add(self, table: PowerTable) -> None:
         """Add powers of samples that follow those before."""
@@ -228,21 +230,29 @@ class RecordedWall:
             terms = self._channels.wall_terms(table.power)
             meter = (columns[name] for name in METER_FIELDS)
             found = self._readings.add(table.samples.time, table.steps.bridged, terms, *meter)
-            self._gram += sum(gram for gram, *_ in found)
+            self._include(found)
+
+    def _include(self, found: list[tuple[Array, float, int]]) -> None:
+        for gram, _, count in found:
+            self._gram += gram
+            self._count += count
 
     def energy(self, net: Array) -> WallEnergy:
         """The energy, with the integrals of all channels [channels], J."""
-        self._gram += sum(gram for gram, *_ in self._readings.finish())
+        self._include(self._readings.finish())
         model, terms = self._channels.wall, self._channels.wall_terms(net)
         # The states cover all of the time, so these rows sum to the integrals over the readings.
-        sums = self._gram[best_pair(self._gram), :SUPPLY].sum(axis=0)
+        best, left = best_pair(self._gram)
+        sums = self._gram[best, :SUPPLY].sum(axis=0)
         metered, seconds = float(sums[-1]), float(sums[:SUPPLY].sum())
         rest = terms - sums[:TERMS]
         share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
         std = model.deviation(rest, share * self._channels.deviations_of_total(net))
         rounded = rounding(self._readings.resolution) * seconds if seconds else 0.0
+        # Readings that come irregularly count for more or less time than theirs.
+        irregular = np.sqrt(left * seconds / max(self._count, 1))
         return WallEnergy(
             metered + float(model.value(rest)),
-            float(np.hypot(std, rounded)),
+            float(np.sqrt(std**2 + rounded**2 + irregular**2)),
             MEASURED if seconds else model.energy_source,
         )

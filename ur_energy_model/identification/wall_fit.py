@@ -85,7 +85,7 @@ class WallFit:
         counts = self._counts.blocks
         if counts.sum() < FEWEST:
             return None
-        pair = best_pair(self._gram.blocks.sum(axis=0))
+        pair, _ = best_pair(self._gram.blocks.sum(axis=0))
         blocks, known = self._gram.blocks[:, pair], generic_wall(generation)
         prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, STEP)
         naive = solve(blocks, prior, counts)
