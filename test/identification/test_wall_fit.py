@@ -14,7 +14,7 @@ import pytest
 
 from test.energy.known_arm import changed
 from test.identification.exact_arm import ExactArm, write_bag
-from test.identification.wall_cells import RUNNING, Work, fit_of
+from test.identification.wall_cells import RUNNING, Work, fit_of, irregular
 from ur_energy_model.cli.identify import identification_json
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import estimate_energy, totals_json
@@ -68,7 +68,9 @@ def test_irregular_delays_do_not_flatten_the_slope(late: float) -> None:
     for seed in range(8):
         wall = draw_wall(seed)
         work = Work(wall, 2 * seed, 600.0)
-        model = fit_wall([fit_of(work.time, work.irregular(late))], "e-series")
+        model = fit_wall(
+            [fit_of(work.time, irregular(work.time, work.columns, late, seed))], "e-series"
+        )
         assert model is not None
         truth = float(wall.power(np.array([RUNNING]), np.array([33.0]))[0])
         scores.append((model.value(still) - truth) / model.deviation(still, 0.0))
@@ -179,6 +181,20 @@ def test_a_metered_bag_gives_the_wall_of_others(tmp_path: Path) -> None:
     with_other = totals_json([estimate_energy(model, metered), estimate_energy(model, other)])
     assert with_other["wall_source"] == "model"
     assert with_other["wall_energy"] == pytest.approx(energy + truth, rel=0.01)
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0])
+def test_the_interval_of_a_measured_energy_covers(tmp_path: Path, late: float) -> None:
+    arm, scores = ExactArm(power_noise=0.5), []
+    for seed in range(8):
+        telemetry, wall = arm.record(60.0, seed=seed), draw_wall(seed)
+        power = wall.power(np.full(len(telemetry), RUNNING), np.asarray(telemetry.bus_power))
+        columns = wall.readings(telemetry.time, power)
+        made = changed(telemetry, **irregular(telemetry.time, columns, late, seed))
+        found = estimate_energy(generic_model("ur5e"), write_bag(tmp_path / str(seed), made)).wall
+        assert found.source == "meter"
+        scores.append((found.energy - float(np.trapezoid(power, made.time))) / found.std)
+    assert np.mean(np.abs(scores) < CONFIDENCE) >= 0.85
 
 
 @pytest.mark.parametrize("generation", ["e-series", "cb3", "other"])

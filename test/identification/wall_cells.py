@@ -62,17 +62,6 @@ class Work:
             **self.wall.readings(self.time, power),
         }
 
-    def irregular(self, most: float) -> dict[str, Array]:
-        """The columns, with readings that arrive up to `most` later than usual [s]."""
-        columns, random = self.columns, np.random.default_rng(self.program)
-        number = columns["wall_reading"]
-        new = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0) > 0.0)
-        late = np.maximum.accumulate(self.time[new] + random.uniform(0.0, most, len(new)))
-        last = np.searchsorted(late, self.time, "right") - 1
-        columns["wall_power"] = np.append(columns["wall_power"][new], np.nan)[last]
-        columns["wall_reading"] = np.asarray(last + 1.0)
-        return columns
-
     @property
     def truth(self) -> float:
         """Mean power at the wall [W]."""
@@ -94,3 +83,13 @@ def fit_of(time: Array, columns: dict[str, Array], batch: int = 997) -> WallFit:
         fit.accumulate(Telemetry(time[part], values, RecordingInfo(source="cell"), ()))
     fit.finish()
     return fit
+
+
+def irregular(time: Array, columns: dict[str, Array], most: float, seed: int) -> dict[str, Array]:
+    """A meter's columns with readings that arrive up to `most` later than usual [s]."""
+    number, random = columns["wall_reading"], np.random.default_rng(seed)
+    new = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0) > 0.0)
+    late = np.maximum.accumulate(time[new] + random.uniform(0.0, most, len(new)))
+    last = np.searchsorted(late, time, "right") - 1
+    watts = np.append(columns["wall_power"][new], np.nan)[last]
+    return columns | {"wall_power": watts, "wall_reading": np.asarray(last + 1.0)}
