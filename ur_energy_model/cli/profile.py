@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
                 "before": "energy",
                 "after": "other",
                 "difference": "difference",
-                "± 95 %": lambda row: 0.5 * (row["interval"][1] - row["interval"][0]),
+                "± 95 %": _half_width,
                 "in the script": "changed",
             },
         )
@@ -101,6 +101,11 @@ def run(options: argparse.Namespace) -> None:
     for path in (page, options.output):
         if path is not None:
             note(f"written: {path}")
+
+
+def _half_width(row: dict[str, Any]) -> float:
+    low, high = row["interval"]
+    return float(high - low) / 2.0
 
 
 def _show(content: dict[str, Any]) -> None:
@@ -115,7 +120,7 @@ def _show(content: dict[str, Any]) -> None:
             "times": "executions",
             "time [s]": "time",
             "energy [J]": "energy",
-            "± 95 %": lambda row: 0.5 * (row["interval"][1] - row["interval"][0]),
+            "± 95 %": _half_width,
             "mean [W]": "mean_power",
             "peak [W]": "peak_power",
             "share [%]": lambda row: None if row["share"] is None else 100.0 * row["share"],

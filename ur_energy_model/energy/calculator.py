@@ -13,7 +13,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ur_energy_model.energy.meter import EnergyCorrection, GapRule, bridged_steps
+from ur_energy_model.energy.meter import (
+    EnergyCorrection,
+    GapRule,
+    bridged_steps,
+    trapezoid_weights,
+)
 from ur_energy_model.energy.powers import (
     QUANTITIES,
     ArmState,
@@ -228,8 +233,8 @@ class CutRegeneration:
         self,
         steps: Array,
         states: Indices,
+        motors: Array,
         demand: Array,
-        standby: Array,
         supply: Array,
         margin: float,
     ) -> None:
@@ -242,8 +247,8 @@ class CutRegeneration:
             self._open = False
             return
         held = states >= _STANDSTILL  # else the power is not that of the model
-        weights = np.where(held, 0.5 * (steps + np.append(steps[1:], 0.0)), 0.0)
-        rows = np.column_stack((steps, weights, states, demand - standby, supply - demand))
+        weights = np.where(held, trapezoid_weights(steps)[1:], 0.0)
+        rows = np.column_stack((steps, weights, states, motors, supply - demand))
         self._runs += [] if self._open else [[]]
         self._runs[-1].append(rows)
         self._open, self._count = True, self._count + len(rows)
@@ -542,11 +547,11 @@ class EnergyCalculator:
         errors += standby.used[:, 3:]
         out[:, arm["standby"]] = standby.used[:, 1]
         demand = motors + standby.used[:, 1]
-        out[:, arm["total"]] = supply = self._capacitor(steps, demand)
-        out[:, arm["regeneration"]] = supply - demand
+        supply = self._capacitor(steps, demand)
         if self._counted is not None:
-            limit = self.standby.limit
-            self._cut.keep(steps, states, demand, standby.used[:, 1], supply, limit)
+            self._cut.keep(steps, states, motors, demand, supply, self.standby.limit)
+        # `motors` is a view of the same column.
+        out[:, arm["total"]], out[:, arm["regeneration"]] = supply, supply - demand
         # The last error stands for 1 W of standby so far, held over samples of several periods,
         # while its size changes with every sample.
         out[:, -1] *= standby.used[:, 2]

@@ -40,6 +40,11 @@ class Part(NamedTuple):
     node: int
     line: int
 
+    @classmethod
+    def of(cls, place: Place) -> Part:
+        """Where a place belongs."""
+        return cls(place.node, 0 if place.node >= 0 else place.line)
+
     @property
     def key(self) -> int:
         """In `ProgramTracker.executions`."""
@@ -74,6 +79,7 @@ class ProgramEnergy:
     Attributes:
         tracker: where the program is, and how often lines and nodes were begun.
         places: in the order in which they were first reached.
+        here: the place at the last sample.
         net: integrals of the channels by place [places, channels], J.
         seconds, peak: time [s] and largest total power [W] by place.
         cycles: total energy of each complete cycle by place [J].
@@ -87,14 +93,9 @@ class ProgramEnergy:
         self.cycles: list[Array] = []
         self.shifts: dict[datetime, dict[Part, Spent]] = {}
         self._marks: deque[Array] = deque(maxlen=MOST_MARKS)
-        self._line, self._now, self._total = -1, 0, channels.arm["total"]
+        self.here, self._line, self._total = NOWHERE, -1, channels.arm["total"]
         self._power, self._of = np.zeros((1, len(channels))), np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
-
-    @property
-    def here(self) -> Place:
-        """The place at the last sample."""
-        return next((place for place, k in self.places.items() if k == self._now), NOWHERE)
 
     def update(
         self,
@@ -144,7 +145,7 @@ class ProgramEnergy:
         """What each node, and each line outside of nodes, has taken so far."""
         found: dict[Part, Spent] = {}
         for place, k in self.places.items():
-            part = Part(place.node, 0 if place.node >= 0 else place.line)
+            part = Part.of(place)
             times = self.tracker.executions.get(part.key, 0)
             own = Spent(times, float(self.seconds[k]), float(self.net[k, self._total]))
             if (others := found.get(part)) is not None:
@@ -158,9 +159,9 @@ class ProgramEnergy:
         for run in equal_runs(lines):
             if lines[run.start] != self._line:
                 self._line = int(lines[run.start])
-                place = self.tracker.move(self._line)
-                self._now = self.places.setdefault(place, len(self.places))
-            out[run] = self._now
+                self.here = self.tracker.move(self._line)
+                self.places.setdefault(self.here, len(self.places))
+            out[run] = self.places[self.here]
         more = len(self.places) - len(self.net)
         if more:
             self.net = np.pad(self.net, ((0, more), (0, 0)))

@@ -35,7 +35,7 @@ from ur_energy_model.energy.telemetry_checks import (
     model_of_arm,
     serials,
 )
-from ur_energy_model.energy.wall import METER_FIELDS, SOURCES, RecordedWall, WallEnergy
+from ur_energy_model.energy.wall import READING_FIELDS, SOURCES, RecordedWall, WallEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.model.energy_model import EnergyModel
@@ -422,7 +422,7 @@ def estimate_energy(
         rows = None
         if series is not None:
             rows = files.enter_context(new_power_csv(series, calculator.channels))
-        for table in measured_powers(calculator, bag, fields=METER_FIELDS, progress=progress):
+        for table in measured_powers(calculator, bag, fields=READING_FIELDS, progress=progress):
             table.integrate(meter)
             wall.add(table)
             bus_complete &= table.bus_measured

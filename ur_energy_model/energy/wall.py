@@ -16,9 +16,10 @@ import numpy as np
 from ur_energy_model.energy.meter import CONFIDENCE, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS
+from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS
 from ur_energy_model.typing import Array, Indices
 
-METER_FIELDS = ("wall_power", "wall_reading")
+READING_FIELDS = ("wall_power", "wall_reading")
 """Columns of a meter: its last reading [W], NaN where it is silent, and the number of readings."""
 
 STEP = 0.1  # between the delays that are tried [s]
@@ -32,8 +33,6 @@ _STEADY = _DELAYS * _AVERAGING.index(50)
 """The pair whose mean power shows whether the load changes."""
 _REACH = STEP * (_BEGINS.max() + 2)  # time before a reading that is compared [s]
 _LEAST_COVERED = 0.5  # share of an averaging time with samples
-_FROZEN, _SWING = 30.0, 20.0
-"""A number that stays for longer [s], and a value while the power changes by more [W], is a gap."""
 _TOGETHER = 10  # readings of one Gram matrix
 _AT_ONCE = 256  # readings compared at once, which bounds memory
 _TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
@@ -121,7 +120,7 @@ class MeterReadings:
         marks = np.column_stack([silences, sums[:, :SUPPLY].sum(axis=1)])[new]
         silent, seconds = np.diff(np.concatenate([self._last, marks]), axis=0).T
         # Not the first one, nor one after a silence or a number that stayed.
-        seconds = np.where((silent == 0.0) & (seconds < _FROZEN), seconds, 0.0)
+        seconds = np.where((silent == 0.0) & (seconds < FROZEN_SECONDS), seconds, 0.0)
         self._number, self._silences = float(number[-1]), int(silences[-1])
         self._last = np.concatenate([self._last, marks])[-1:]
         counted, places = list[tuple[Array, float]](), np.flatnonzero(new)
@@ -162,8 +161,8 @@ class MeterReadings:
                     self.resolution = min(self.resolution, abs(watt - value))
                 value, begin, low, high = watt, moment, power, power
             self._run = value, begin, min(low, power), max(high, power)
-            stays = moment - begin > _FROZEN
-            if stays and self._run[3] - self._run[2] > _SWING:
+            stays = moment - begin > FROZEN_SECONDS
+            if stays and self._run[3] - self._run[2] > FROZEN_CHANGE:
                 self._held = []
                 continue
             self._held.append((row, passed))
@@ -226,9 +225,9 @@ class RecordedWall:
     def add(self, table: PowerTable) -> None:
         """Add powers of samples that follow those before."""
         columns = table.samples.columns
-        if all(name in columns for name in METER_FIELDS):
+        if all(name in columns for name in READING_FIELDS):
             terms = self._channels.wall_terms(table.power)
-            meter = (columns[name] for name in METER_FIELDS)
+            meter = (columns[name] for name in READING_FIELDS)
             found = self._readings.add(table.samples.time, table.steps.bridged, terms, *meter)
             self._include(found)
 
@@ -241,6 +240,9 @@ class RecordedWall:
         """The energy, with the integrals of all channels [channels], J."""
         self._include(self._readings.finish())
         model, terms = self._channels.wall, self._channels.wall_terms(net)
+        if not self._count:
+            energy, deviation = map(float, self._channels.at_wall(net))
+            return WallEnergy(energy, deviation, model.energy_source)
         # The states cover all of the time, so these rows sum to the integrals over the readings.
         best, left = best_pair(self._gram)
         sums = self._gram[best, :SUPPLY].sum(axis=0)
@@ -248,11 +250,11 @@ class RecordedWall:
         rest = terms - sums[:TERMS]
         share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
         std = model.deviation(rest, share * self._channels.deviations_of_total(net))
-        rounded = rounding(self._readings.resolution) * seconds if seconds else 0.0
+        rounded = rounding(self._readings.resolution) * seconds
         # Readings that come irregularly count for more or less time than theirs.
-        irregular = np.sqrt(left * seconds / max(self._count, 1))
+        irregular = np.sqrt(left * seconds / self._count)
         return WallEnergy(
             metered + float(model.value(rest)),
             float(np.sqrt(std**2 + rounded**2 + irregular**2)),
-            MEASURED if seconds else model.energy_source,
+            MEASURED,
         )

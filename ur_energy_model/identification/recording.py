@@ -16,7 +16,7 @@ import numpy as np
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
-from ur_energy_model.energy.wall import METER_FIELDS
+from ur_energy_model.energy.wall import READING_FIELDS
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -460,7 +460,7 @@ FIELDS: tuple[str, ...] = (
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
     "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
     "payload", "payload_cog", "payload_inertia",
-    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", *METER_FIELDS,
+    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", *READING_FIELDS,
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
 SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")

@@ -17,7 +17,7 @@ from ur_energy_model.energy.powers import arm_states
 from ur_energy_model.energy.wall import (
     AVERAGING,
     DELAY,
-    METER_FIELDS,
+    READING_FIELDS,
     STEP,
     MeterReadings,
     best_pair,
@@ -52,7 +52,7 @@ class WallFit:
 
     def accumulate(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""
-        if not batch.has_bus_power or any(name not in batch for name in METER_FIELDS):
+        if not batch.has_bus_power or any(name not in batch for name in READING_FIELDS):
             return
         batch = batch.distinct()
         power = np.asarray(batch.bus_power)
@@ -60,7 +60,7 @@ class WallFit:
         known = np.isfinite(power)
         terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
         steps = np.where(known, steps, 0.0)
-        watts, number = (batch[name] for name in METER_FIELDS)
+        watts, number = (batch[name] for name in READING_FIELDS)
         self._add(self._readings.add(batch.time, steps, terms, watts, number))
 
     def finish(self) -> None:

@@ -251,14 +251,13 @@ class LiveArm:
             )
 
     def _program_state(self) -> dict[str, Any]:
-        counted, script, found = self._program, self._script, dict[Part, ProgramState]()
+        counted, found = self._program, dict[Part, ProgramState]()
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
-                found[part] = ProgramState(part.name(script), 0, *spent)
-        here = counted.here
-        now = found.get(Part(here.node, 0 if here.node >= 0 else here.line))
+                found[part] = ProgramState(part.name(self._script), 0, *spent)
+        now = found.get(Part.of(counted.here))
         return {
-            "program": None if now is None else now._replace(line=here.line),
+            "program": None if now is None else now._replace(line=counted.here.line),
             "nodes": tuple(sorted(found.values(), key=lambda each: -each.energy)),
         }
 

@@ -31,7 +31,7 @@ from ur_energy_model.errors import InputError, optional_import, problem_words
 from ur_energy_model.files import config_file, user_path
 from ur_energy_model.options import is_address
 from ur_energy_model.telemetry.clock import HOST_CLOCK
-from ur_energy_model.telemetry.fields import METER_FIELDS
+from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS, METER_FIELDS
 from ur_energy_model.telemetry.samples import WARNING, Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import Array, Self
@@ -44,9 +44,8 @@ answers change, within these bounds [s]: meters are asked more often than they m
 ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16  # longest time for an answer, and its largest size
 SILENT_PERIODS, SILENT_SECONDS = 5.0, 10.0
 """A reading is held for so many periods of the messages, and so many seconds at least."""
-FROZEN_SECONDS, FROZEN_CHANGE, FROZEN_SMOOTHING = 30.0, 20.0, 10.0
-"""A meter is frozen that repeats a reading for so long [s] while the smoothed bus power changes by
-more than this [W]; meters average over some seconds, and so does the smoothing [s]."""
+FROZEN_SMOOTHING = 10.0
+"""Meters average over some seconds, and so is the bus power smoothed to which they are held [s]."""
 MOST_POWER = 1e6  # of a reading that is believed [W]
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # before a meter is connected again [s]
 MOST_READINGS = 64  # readings kept; a batch of samples spans one or two
