@@ -211,7 +211,7 @@ def test_recording_by_service(running: Cell) -> None:
     publisher = observer.node.create_publisher(String, f"{NAMESPACE}/logger/mark", 10)
     observer.wait(lambda: publisher.get_subscription_count() > 0, "the subscriber")
     publisher.publish(String(data="part 17"))
-    observer.wait_for_messages(STATES, 40)
+    observer.wait_for_messages(STATES, 60)  # some may be of before the start
     assert service(running, "logger/split_recording").success
     observer.wait_for_messages(STATES, 10)
     answer = service(running, "logger/stop_recording")
