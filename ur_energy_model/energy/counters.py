@@ -304,31 +304,23 @@ ALLOWANCE = 60.0  # accounted time that counts in addition, for corrections [s]
 
 @dataclass(frozen=True)
 class Counters:
-    """Lifetime energy, and its values at which the other counters began.
+    """Lifetime energy, and its values at which the other counters began."""
 
-    Attributes:
-        ever: since the state file was created.
-        reset, interval: value of `ever` at the last reset, and at the last interval reading.
-        reset_time, reset_reason: of the last reset; ISO 8601.
-        names: of the channels.
-        clock: controller time of the last sample [s], None where there was none.
-        serial: number of the arm, None where unknown.
-        robot: description name of the arm, None in files of earlier versions.
-        highest: highest lifetime net energy of each channel so far [channels], J; empty for that
-            of `ever`, as in files of earlier versions.
-        number: of these counters, which journal entries carry; None in files of earlier versions.
-    """
-
-    ever: MeterReading
+    ever: MeterReading  # since the state file was created
+    # reset, interval: value of `ever` at the last reset, and at the last interval reading
     reset: MeterReading
     interval: MeterReading
+    # reset_time, reset_reason: of the last reset; ISO 8601
     reset_time: str
     reset_reason: str
-    names: tuple[str, ...]
-    clock: float | None = None
-    serial: str | None = None
-    robot: str | None = None
+    names: tuple[str, ...]  # of the channels
+    clock: float | None = None  # controller time of the last sample [s], None where there was none
+    serial: str | None = None  # number of the arm, None where unknown
+    robot: str | None = None  # description name of the arm, None in files of earlier versions
+    # highest lifetime net energy of each channel so far [channels], J; empty for that of `ever`, as
+    # in files of earlier versions
     highest: Array = field(default_factory=lambda: np.zeros(0))
+    # of these counters, which journal entries carry; None in files of earlier versions
     number: int | None = None
 
     def content(self) -> bytes:

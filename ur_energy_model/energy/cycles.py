@@ -53,16 +53,12 @@ SURE_COUNT = 5  # number of repetitions that count whatever the share
 
 
 class Mark(NamedTuple):
-    """A place where a cycle may begin, and the cycles that are complete with it.
+    """A place where a cycle may begin, and the cycles that are complete with it."""
 
-    Attributes:
-        ends: where consecutive cycles begin, the last of which ends here, in marks before this
-            one: (5, 2) are a cycle of three marks and one of two. Empty without a complete cycle.
-        program: name of the loaded program, None if unknown.
-    """
-
+    # where consecutive cycles begin, the last of which ends here, in marks before this one: (5, 2)
+    # are a cycle of three marks and one of two; empty without a complete cycle
     ends: tuple[int, ...] = ()
-    program: str | None = None
+    program: str | None = None  # name of the loaded program, None if unknown
 
 
 Marks = Mapping[int, Mark]  # marks by index of their sample, ascending
@@ -70,21 +66,13 @@ Marks = Mapping[int, Mark]  # marks by index of their sample, ascending
 
 @dataclass(frozen=True)
 class Cycle:
-    """Energy of one cycle.
+    """Energy of one cycle."""
 
-    Attributes:
-        number: 1 for the first since the estimator started.
-        start: controller time [s].
-        reading: energies of all channels during the cycle.
-        peak_power: largest total power [W].
-        program: name of the loaded program, None if unknown.
-    """
-
-    number: int
-    start: float
-    reading: MeterReading
-    peak_power: float
-    program: str | None = None
+    number: int  # 1 for the first since the estimator started
+    start: float  # controller time [s]
+    reading: MeterReading  # energies of all channels during the cycle
+    peak_power: float  # largest total power [W]
+    program: str | None = None  # name of the loaded program, None if unknown
 
     @property
     def duration(self) -> float:

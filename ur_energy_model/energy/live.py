@@ -46,84 +46,62 @@ LIVE_FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """Options of a LiveEstimator.
+    """Options of a LiveEstimator."""
 
-    Attributes:
-        power: how powers are computed.
-        drift_alarm: mean residual of model minus bus power that raises the alarm [W].
-        drift_time: time constant of that mean [s].
-        cycle_trigger, cycle_output: what starts a cycle, see CycleDetector.
-        state_file: file that keeps the counters over restarts; None for none.
-        cycle_log: CSV file with a row per cycle; None for none.
-        same_arm: see `model_of_arm`.
-    """
-
-    power: PowerOptions = field(default_factory=PowerOptions)
-    drift_alarm: float = 5.0
-    drift_time: float = 60.0
+    power: PowerOptions = field(default_factory=PowerOptions)  # how powers are computed
+    drift_alarm: float = 5.0  # mean residual of model minus bus power that raises the alarm [W]
+    drift_time: float = 60.0  # time constant of that mean [s]
+    # cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
     cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
-    state_file: Path | None = None
-    cycle_log: Path | None = None
-    same_arm: bool = False
+    state_file: Path | None = None  # file that keeps the counters over restarts; None for none
+    cycle_log: Path | None = None  # CSV file with a row per cycle; None for none
+    same_arm: bool = False  # see `model_of_arm`
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of the estimator at one moment; arrays [channels] in the order of `channels`.
+    """State of the estimator at one moment; arrays [channels] in the order of `channels`."""
 
-    Attributes:
-        time: controller time of the last sample [s].
-        q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown.
-        power: mean powers since the viewer's previous snapshot [W].
-        since_reset, lifetime: energies [J].
-        highest: highest lifetime net energies published so far [J]; they never decrease.
-        robot_mode, safety_mode: RTDE codes, None where unknown.
-        bus_measured: whether the bus power is a measurement.
-        standby, standby_std: standby power in use and its standard deviation [W].
-        standby_measured: as tracked, without limits [W]; None before enough standstill.
-        residual_mean, residual_std: of model minus bus power [W].
-        drifting: whether the mean residual raises the alarm.
-        controller_energy: of the controller's own counter since the estimator started [J]; None
-            without such a counter.
-        payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
-            temperatures [n], degC, None where unknown.
-        samples, refused: number of samples used and left out.
-        controller_restarts: number of backward steps of the clock.
-        reset_time, reset_reason: of the last reset.
-        serial: number of the arm that the counters belong to, None where unknown.
-        note: about the counters of another arm, None where there is none.
-    """
-
-    time: float
+    time: float  # controller time of the last sample [s]
+    # q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown
     q: Array | None
     qd: Array
-    power: Array
+    power: Array  # mean powers since the viewer's previous snapshot [W]
+    # since_reset, lifetime: energies [J]
     since_reset: MeterReading
     lifetime: MeterReading
-    highest: Array
+    highest: Array  # highest lifetime net energies published so far [J]; they never decrease
     state: ArmState
+    # robot_mode, safety_mode: RTDE codes, None where unknown
     robot_mode: int | None
     safety_mode: int | None
     channels: Channels
-    bus_measured: bool
+    bus_measured: bool  # whether the bus power is a measurement
+    # standby, standby_std: standby power in use and its standard deviation [W]
     standby: float
     standby_std: float
-    standby_measured: float | None
+    standby_measured: float | None  # as tracked, without limits [W]; None before enough standstill
+    # residual_mean, residual_std: of model minus bus power [W]
     residual_mean: float
     residual_std: float
-    drifting: bool
+    drifting: bool  # whether the mean residual raises the alarm
+    # of the controller's own counter since the estimator started [J]; None without such a counter
     controller_energy: float | None
+    # payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
+    # temperatures [n], degC, None where unknown
     payload: float
     speed_scaling: float
     temperature: Array | None
+    # samples, refused: number of samples used and left out
     samples: int
     refused: int
-    controller_restarts: int
+    controller_restarts: int  # number of backward steps of the clock
+    # reset_time, reset_reason: of the last reset
     reset_time: str
     reset_reason: str
-    serial: str | None = None
-    note: str | None = None
+    serial: str | None = None  # number of the arm that the counters belong to, None where unknown
+    note: str | None = None  # about the counters of another arm, None where there is none
 
 
 def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | None]:

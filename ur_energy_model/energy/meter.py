@@ -36,18 +36,15 @@ LONGEST_GAP = 1.0e8
 
 @dataclass(frozen=True)
 class Steps:
-    """Time from the previous sample to each of a batch.
+    """Time from the previous sample to each of a batch."""
 
-    Attributes:
-        bridged: steps to integrate over [samples], s; 0 for the very first sample, across gaps
-            and where the clock did not advance.
-        lost: steps that are gaps, and time away over restarts of the clock [samples], s, else 0.
-        back: whether the clock went backwards (a restarted controller), or ahead by years (another
-            clock) [samples].
-    """
-
+    # steps to integrate over [samples], s; 0 for the very first sample, across gaps and where the
+    # clock did not advance
     bridged: Array
+    # steps that are gaps, and time away over restarts of the clock [samples], s, else 0
     lost: Array
+    # whether the clock went backwards (a restarted controller), or ahead by years (another clock)
+    # [samples]
     back: Mask
 
     def cut(self, part: slice | Mask) -> Steps:
@@ -135,19 +132,12 @@ CONFIDENCE = 1.96
 
 @dataclass(frozen=True)
 class MeterReading:
-    """Energy counted up to one moment, or between two.
+    """Energy counted up to one moment, or between two."""
 
-    Attributes:
-        net: integral of each power [channels], J.
-        consumed: integral of its positive part [channels], J; never decreases.
-        accounted: time integrated over [s].
-        unaccounted: time in gaps longer than the limit, or without any clock [s].
-    """
-
-    net: Array
-    consumed: Array
-    accounted: float
-    unaccounted: float
+    net: Array  # integral of each power [channels], J
+    consumed: Array  # integral of its positive part [channels], J; never decreases
+    accounted: float  # time integrated over [s]
+    unaccounted: float  # time in gaps longer than the limit, or without any clock [s]
 
     @property
     def regenerated(self) -> Array:
@@ -200,17 +190,12 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class EnergyCorrection:
-    """Correction of the energy counted before the session's standby power was known.
+    """Correction of the energy counted before the session's standby power was known."""
 
-    Attributes:
-        index: first sample after it.
-        deducted_from: channels of non-negative power whose later gains a decrease is deducted from.
-        change: by channel, integrated sensitivities included [channels], J.
-    """
-
-    index: int
+    index: int  # first sample after it
+    # channels of non-negative power whose later gains a decrease is deducted from
     deducted_from: tuple[int, ...]
-    change: Array
+    change: Array  # by channel, integrated sensitivities included [channels], J
 
 
 class EnergyMeter:

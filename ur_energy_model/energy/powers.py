@@ -224,20 +224,14 @@ FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """How powers are computed.
+    """How powers are computed."""
 
-    Attributes:
-        method: from measured "current", from "motion" by the model, or "auto".
-        track_standby: update the standby power at standstill.
-        standby_limit: largest deviation from the model's standby [W].
-        idle_power: with brakes engaged, where neither bus nor model has it [W]; None: standby.
-        gap_limit: longest step between samples that is bridged at any sample rate [s].
-    """
-
-    method: Method = "auto"
-    track_standby: bool = True
-    standby_limit: float = 15.0
+    method: Method = "auto"  # from measured "current", from "motion" by the model, or "auto"
+    track_standby: bool = True  # update the standby power at standstill
+    standby_limit: float = 15.0  # largest deviation from the model's standby [W]
+    # with brakes engaged, where neither bus nor model has it [W]; None: standby
     idle_power: float | None = None
+    # longest step between samples that is bridged at any sample rate [s]
     gap_limit: float = DEFAULT_GAP_LIMIT
 
 
@@ -246,22 +240,14 @@ class PowerOptions:
 
 @dataclass(frozen=True)
 class PowerTable:
-    """Powers of consecutive samples.
+    """Powers of consecutive samples."""
 
-    Attributes:
-        samples: usable ones, without repeated timestamps.
-        steps: time to each sample.
-        states: ArmState [samples].
-        power: of every channel [samples, channels], W.
-        bus_measured: whether the bus power was measured at all samples.
-        correction: with the samples at which the session's standby becomes known; else None.
-    """
-
-    samples: Telemetry
-    steps: Steps
-    states: Indices
-    power: Array
-    bus_measured: bool
+    samples: Telemetry  # usable ones, without repeated timestamps
+    steps: Steps  # time to each sample
+    states: Indices  # ArmState [samples]
+    power: Array  # of every channel [samples, channels], W
+    bus_measured: bool  # whether the bus power was measured at all samples
+    # with the samples at which the session's standby becomes known; else None
     correction: EnergyCorrection | None = None
 
     def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:

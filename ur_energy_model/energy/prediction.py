@@ -62,25 +62,18 @@ class PlanPowers:
 
 @dataclass(frozen=True)
 class PlanEnergy:
-    """Predicted energy of a planned trajectory.
+    """Predicted energy of a planned trajectory."""
 
-    Attributes:
-        names: of the joints, n.
-        duration: of the motion [s].
-        mechanical, electrical: of each joint [n], J.
-        electrical_std: standard deviations of `electrical` from the model's parameters [n], J.
-        total, total_std: whole arm, standby and drivers included [J].
-        peak_power: largest total power [W].
-    """
-
-    names: tuple[str, ...]
-    duration: float
+    names: tuple[str, ...]  # of the joints, n
+    duration: float  # of the motion [s]
+    # mechanical, electrical: of each joint [n], J
     mechanical: Array
     electrical: Array
-    electrical_std: Array
+    electrical_std: Array  # standard deviations of `electrical` from the model's parameters [n], J
+    # total, total_std: whole arm, standby and drivers included [J]
     total: float
     total_std: float
-    peak_power: float
+    peak_power: float  # largest total power [W]
 
     @property
     def efficiency(self) -> Array:

@@ -193,17 +193,11 @@ _OF_COMPARISONS = ("net", "cycles")
 
 @dataclass(frozen=True)
 class ProgramProfile:
-    """Energies of a recording by line and by node.
+    """Energies of a recording by line and by node."""
 
-    Attributes:
-        program: name of the program, None if unknown.
-        script: None without one.
-        counted: energies by place.
-    """
-
-    program: str | None
-    script: Script | None
-    counted: ProgramEnergy
+    program: str | None  # name of the program, None if unknown
+    script: Script | None  # None without one
+    counted: ProgramEnergy  # energies by place
 
     @property
     def energy(self) -> float:

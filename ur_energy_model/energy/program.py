@@ -36,41 +36,28 @@ _STOPPED = 1
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the program tree.
+    """A node of the program tree."""
 
-    Attributes:
-        number, label: as in the script.
-        lines: the first one of its own lines and the last; nodes within it have some in between.
-        parent: index of the node around it in the same function, -1 without one.
-    """
-
+    # number, label: as in the script
     number: int
     label: str
+    # the first one of its own lines and the last; nodes within it have some in between
     lines: tuple[int, int]
-    parent: int
+    parent: int  # index of the node around it in the same function, -1 without one
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script; lines count from 1, and index 0 of each sequence stands for none.
+    """A script; lines count from 1, and index 0 of each sequence stands for none."""
 
-    Attributes:
-        name: of the program.
-        text: of the lines.
-        function: by line, the name of the function it is in.
-        node: by line, the index of its node, -1 without one.
-        threads: names of the functions that run beside the program.
-        calls: by function, and by name of those that it calls, the lines of these calls.
-        nodes: in the order of the script.
-    """
-
-    name: str
-    text: tuple[str, ...]
-    function: tuple[str, ...]
-    node: tuple[int, ...]
-    threads: frozenset[str]
+    name: str  # of the program
+    text: tuple[str, ...]  # of the lines
+    function: tuple[str, ...]  # by line, the name of the function it is in
+    node: tuple[int, ...]  # by line, the index of its node, -1 without one
+    threads: frozenset[str]  # names of the functions that run beside the program
+    # by function, and by name of those that it calls, the lines of these calls
     calls: dict[str, dict[str, list[int]]]
-    nodes: tuple[Node, ...]
+    nodes: tuple[Node, ...]  # in the order of the script
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -169,16 +156,12 @@ def lines_of(batch: Telemetry) -> Indices:
 
 
 class Place(NamedTuple):
-    """Where in a program the robot is.
+    """Where in a program the robot is."""
 
-    Attributes:
-        path: indexes of nodes, -1 where a function is outside all of them, each with the function;
-            from the outermost to the innermost call.
-        line: number of the line; 0 where it cannot be told.
-    """
-
+    # indexes of nodes, -1 where a function is outside all of them, each with the function; from the
+    # outermost to the innermost call
     path: tuple[tuple[str, int], ...] = ()
-    line: int = 0
+    line: int = 0  # number of the line; 0 where it cannot be told
 
     @property
     def node(self) -> int:
@@ -195,14 +178,11 @@ class ProgramTracker:
 
     A line of another function is a call if the present one contains it, and otherwise a return
     to the nearest that does. Lines of threads, and those a script does not have, are nowhere.
-
-    Attributes:
-        script: None without one; then every line is a place of its own.
-        executions: number of times that each line (positive), and each node (its index, negative
-            and less one), was begun; returns from calls are not.
     """
 
-    script: Script | None = None
+    script: Script | None = None  # None without one; then every line is a place of its own
+    # number of times that each line (positive), and each node (its index, negative and less one),
+    # was begun; returns from calls are not
     executions: dict[int, int] = field(default_factory=dict)
     _frames: list[tuple[str, int, int]] = field(default_factory=list)  # function, node and line
     _entry: dict[int, int] = field(default_factory=dict)  # by node, the line at which it began

@@ -42,16 +42,12 @@ class StageResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What was obtained for a table, figure or section of a paper.
+    """What was obtained for a table, figure or section of a paper."""
 
-    Attributes:
-        item: of the paper.
-        rows: entries of "figures" in verdict.json, with the arm as "robot".
-        pictures: of "pictures" there, with file (in the output folder), caption and robot.
-    """
-
-    item: PublishedItem
+    item: PublishedItem  # of the paper
+    # entries of "figures" in verdict.json, with the arm as "robot"
     rows: Sequence[Mapping[str, Any]] = ()
+    # of "pictures" there, with file (in the output folder), caption and robot
     pictures: Sequence[Mapping[str, Any]] = ()
 
 

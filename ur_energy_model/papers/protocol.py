@@ -31,32 +31,22 @@ from ur_energy_model.yaml_reader import YamlTree
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A number of a paper, or of this package beside it.
+    """A number of a paper, or of this package beside it."""
 
-    Attributes:
-        figure: name with unit; {names} are filled in.
-        published: value in the paper, None without one.
-        how: how the paper computes the number, one clause; here follows it exactly.
-        differs: what is not as in the paper, such as "arm", "data", "method".
-        tolerance: relative difference up to which the two agree; None if it is not for a
-            tolerance to decide.
-        within: lowest and highest value here that agree with words, or with numbers for which no
-            relative difference decides; numbers, or one per value.
-        because: reason of the tolerance or the range.
-        input: whether it is a constant of the run, such as a published number that it takes, so
-            that agreement is no evidence.
-        shown: whether the page has it although the paper prints no value.
-    """
-
-    figure: str
-    published: Any = None
-    how: str = ""
-    differs: tuple[str, ...] = ()
+    figure: str  # name with unit; {names} are filled in
+    published: Any = None  # value in the paper, None without one
+    how: str = ""  # how the paper computes the number, one clause; here follows it exactly
+    differs: tuple[str, ...] = ()  # what is not as in the paper, such as "arm", "data", "method"
+    # relative difference up to which the two agree; None if it is not for a tolerance to decide
     tolerance: float | None = None
+    # lowest and highest value here that agree with words, or with numbers for which no relative
+    # difference decides; numbers, or one per value
     within: tuple[Any, Any] | None = None
-    because: str = ""
+    because: str = ""  # reason of the tolerance or the range
+    # whether it is a constant of the run, such as a published number that it takes, so that
+    # agreement is no evidence
     input: bool = False
-    shown: bool = False
+    shown: bool = False  # whether the page has it although the paper prints no value
 
 
 @dataclass(frozen=True)
@@ -69,42 +59,27 @@ class Erratum:
 
 @dataclass(frozen=True)
 class PublishedItem:
-    """A table, figure or section of a paper.
+    """A table, figure or section of a paper."""
 
-    Attributes:
-        place: as the paper calls it, such as "Table V".
-        shows: what it shows.
-        reason: why nothing can be obtained for it; "" if something can.
-        rows: its numbers, by a key of ours.
-    """
-
-    place: str
-    shows: str
-    reason: str = ""
-    rows: dict[str, PublishedRow] = field(default_factory=dict)
+    place: str  # as the paper calls it, such as "Table V"
+    shows: str  # what it shows
+    reason: str = ""  # why nothing can be obtained for it; "" if something can
+    rows: dict[str, PublishedRow] = field(default_factory=dict)  # its numbers, by a key of ours
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper and everything that it shows.
+    """A paper and everything that it shows."""
 
-    Attributes:
-        key: protocol, "s0" to "s4".
-        title: of the paper.
-        source: authors, journal, DOI.
-        items: in the order of the paper.
-        inputs: numbers that the protocol needs and no row shows.
-        summary: what of the paper holds, what does not, what this package adds; sentences.
-        errata: in the order of the paper.
-    """
-
-    key: str
-    title: str
-    source: str
-    items: tuple[PublishedItem, ...]
+    key: str  # protocol, "s0" to "s4"
+    title: str  # of the paper
+    source: str  # authors, journal, DOI
+    items: tuple[PublishedItem, ...]  # in the order of the paper
+    # numbers that the protocol needs and no row shows
     inputs: dict[str, Any] = field(default_factory=dict)
+    # what of the paper holds, what does not, what this package adds; sentences
     summary: tuple[str, ...] = ()
-    errata: tuple[Erratum, ...] = ()
+    errata: tuple[Erratum, ...] = ()  # in the order of the paper
 
     def __getitem__(self, key: str) -> Any:
         """The published value of a row, or an input."""
@@ -149,21 +124,13 @@ def paper(key: str) -> Paper:
 
 @dataclass(frozen=True)
 class Row(PublishedRow):
-    """A published row with what was found: one row of a verdict.
+    """A published row with what was found: one row of a verdict."""
 
-    Attributes:
-        key: of the published row.
-        here: value found on this arm.
-        place: table, figure, equation or section of the paper, such as "Table V".
-        evidence: False where simulator and model share the constant.
-        note: words about a value that does not agree, or that no number decides.
-    """
-
-    key: str = ""
-    here: Any = None
-    place: str = ""
-    evidence: bool = True
-    note: str = ""
+    key: str = ""  # of the published row
+    here: Any = None  # value found on this arm
+    place: str = ""  # table, figure, equation or section of the paper, such as "Table V"
+    evidence: bool = True  # False where simulator and model share the constant
+    note: str = ""  # words about a value that does not agree, or that no number decides
 
     @property
     def agrees(self) -> bool | None:
@@ -284,40 +251,24 @@ class OtherArms:
 
 @dataclass
 class ProtocolRun:
-    """One run of a protocol.
+    """One run of a protocol."""
 
-    Attributes:
-        robot: the arm.
-        folder: output folder.
-        run: executes a plan and records it to a bag.
-        mount: asks for a payload of this mass [kg] on the flange; None if it cannot be mounted.
-        progress: called with a fraction and a text.
-        seed: of all random choices.
-        design_seconds: time limit of a design [s].
-        simulated: whether the arm is simulated.
-        paper_settings: design with the limits and the genetic algorithm of the paper.
-        quick: shorter motions and searches, for a first look; the outcome reports it.
-        draw: whether pictures are drawn.
-        campaign: s1 only: cold run, warm-up and warm run, too.
-        another: makes further simulated arms; None on a robot.
-        warnings: for the user, collected during the run.
-        pictures: files in the output folder with their captions, collected during the run.
-    """
-
-    robot: RobotDescription
-    folder: Path
-    run: Run
+    robot: RobotDescription  # the arm
+    folder: Path  # output folder
+    run: Run  # executes a plan and records it to a bag
+    # asks for a payload of this mass [kg] on the flange; None if it cannot be mounted
     mount: Mount | None
-    progress: Progress
-    seed: int = 0
-    design_seconds: float = 25.0
-    simulated: bool = False
-    paper_settings: bool = False
-    quick: bool = False
-    draw: bool = True
-    campaign: bool = False
-    another: OtherArms | None = None
-    warnings: list[str] = field(default_factory=list)
+    progress: Progress  # called with a fraction and a text
+    seed: int = 0  # of all random choices
+    design_seconds: float = 25.0  # time limit of a design [s]
+    simulated: bool = False  # whether the arm is simulated
+    paper_settings: bool = False  # design with the limits and the genetic algorithm of the paper
+    quick: bool = False  # shorter motions and searches, for a first look; the outcome reports it
+    draw: bool = True  # whether pictures are drawn
+    campaign: bool = False  # s1 only: cold run, warm-up and warm run, too
+    another: OtherArms | None = None  # makes further simulated arms; None on a robot
+    warnings: list[str] = field(default_factory=list)  # for the user, collected during the run
+    # files in the output folder with their captions, collected during the run
     pictures: list[tuple[str, str]] = field(default_factory=list)
 
     @property

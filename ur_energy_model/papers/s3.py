@@ -197,19 +197,12 @@ _DECAYED = 0.01  # error at rest over the largest one in motion up to which none
 
 
 class Tracking(NamedTuple):
-    """How an arm followed the motion.
+    """How an arm followed the motion."""
 
-    Attributes:
-        time: [samples], s.
-        actual: position [samples, n], rad.
-        error: target minus actual position [samples, n], rad.
-        resting: instants at which a pause ends [samples].
-    """
-
-    time: Array
-    actual: Array
-    error: Array
-    resting: Mask
+    time: Array  # [samples], s
+    actual: Array  # position [samples, n], rad
+    error: Array  # target minus actual position [samples, n], rad
+    resting: Mask  # instants at which a pause ends [samples]
 
     @classmethod
     def of(cls, bag: Path) -> Tracking:

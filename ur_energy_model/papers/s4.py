@@ -303,19 +303,14 @@ _THINNING = 10  # one of so many samples enters the least squares
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Samples of one arm with n joints.
+    """Samples of one arm with n joints."""
 
-    Attributes:
-        time: evenly sampled [samples], s.
-        q, qd, qdd: [samples, n], rad, rad/s, rad/s^2.
-        torque: joint side [samples, n], N m.
-    """
-
-    time: Array
+    time: Array  # evenly sampled [samples], s
+    # q, qd, qdd: [samples, n], rad, rad/s, rad/s^2
     q: Array
     qd: Array
     qdd: Array
-    torque: Array
+    torque: Array  # joint side [samples, n], N m
 
     @property
     def period(self) -> float:

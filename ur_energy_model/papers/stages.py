@@ -125,20 +125,13 @@ class SimulatedCell:
 
 @dataclass(frozen=True)
 class Stage:
-    """One protocol on one simulated arm with these options.
+    """One protocol on one simulated arm with these options."""
 
-    Attributes:
-        name: of its folder.
-        protocol: "s0" to "s4".
-        robot: name of the arm.
-        campaign: with cold and warm runs (s1).
-        paper_settings: trajectories with the limits and the genetic algorithm of the paper.
-    """
-
-    name: str
-    protocol: str
-    robot: str
-    campaign: bool = False
+    name: str  # of its folder
+    protocol: str  # "s0" to "s4"
+    robot: str  # name of the arm
+    campaign: bool = False  # with cold and warm runs (s1)
+    # trajectories with the limits and the genetic algorithm of the paper
     paper_settings: bool = False
     options: ArmOptions = field(default_factory=ArmOptions)
 
