@@ -228,7 +228,7 @@ def test_shifts(tmp_path: Path) -> None:
     info = replace(samples.info, robot="ur5e")
     bag = write_bag(tmp_path / "bag", replace(recorded, info=info, stamp=stamp))
     zone, model = timezone(timedelta(hours=2)), known_model()
-    found = profile_program(model, bag, SCRIPT, shifts=(360, 1320), zone=zone, same_arm=True)
+    found = profile_program(model, bag, SCRIPT, shifts=(-120, 360, 1320), zone=zone, same_arm=True)
     shifts = found.as_json()["shifts"]
     assert [each["begin"] for each in shifts] == [
         "2026-05-03T22:00:00+02:00", "2026-05-04T06:00:00+02:00"

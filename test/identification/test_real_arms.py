@@ -61,7 +61,6 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
     assert 0.9 <= np.mean(within) <= 0.99
 
 
-@pytest.mark.timeout(300)  # seconds of processor time; other work on the machine may share it
 def test_payload_with_models_from_seven_seconds(recordings: Path, tmp_path: Path) -> None:
     """In a few strokes, friction that depends on the load can be part of the links' weight."""
 

@@ -50,7 +50,7 @@ def test_periods_and_shifts_that_cannot_be_used() -> None:
     ):
         with pytest.raises(InputError, match=option):
             Period.from_text(*given)
-    assert shift_starts("22:00, 6:00,14:30") == (360, 870, 1320)
+    assert shift_starts("22:00, 6:00,14:30") == (-120, 360, 870, 1320)
     for text in ("", "25:00", "06:00,06:00"):
         with pytest.raises(InputError, match="--shifts"):
             shift_starts(text)

@@ -37,6 +37,8 @@ class ArmState(IntEnum):
 
 _STANDSTILL = int(ArmState.STANDSTILL)
 """Comparing arrays with members of an enumeration takes several times longer."""
+BOX_TERMS = np.eye(TERMS)[np.minimum(ArmState, _STANDSTILL)]
+"""Terms of the wall in each state [states, 5]: with brakes released the box is running."""
 STANDSTILL_SPEED = 0.005
 """A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
 
@@ -120,8 +122,7 @@ class Channels:
         self.shared_errors = slice(len(self) - errors[1], len(self) - 1)
         self._total_errors = self.sensitivity + n * errors[0]
         self._wall_terms = np.zeros((len(self), TERMS))
-        for state in ArmState:
-            self._wall_terms[self.state_time + state, min(state, _STANDSTILL)] = 1.0
+        self._wall_terms[self.state_time :][: len(ArmState)] = BOX_TERMS
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 

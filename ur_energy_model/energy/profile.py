@@ -324,8 +324,8 @@ def profile_program(
 ) -> ProgramProfile:
     """Energies of a recording by line and by node of its program; arguments of `estimate_energy`.
 
-    Shifts begin at minutes since midnight of a time zone, ascending; without any, none are told
-    apart.
+    Shifts begin at minutes since midnight of a time zone, ascending, the first on the day before;
+    without any, none are told apart.
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
@@ -365,9 +365,7 @@ def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dic
     for row in run_starts(minutes).tolist():
         local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
         midnight, minute = local.replace(hour=0, minute=0), 60 * local.hour + local.minute
-        # Before the first shift of a day the last one of the day before is on.
-        before = max((each for each in shifts if each <= minute), default=shifts[-1] - 24 * 60)
-        found[row] = midnight + timedelta(minutes=before)
+        found[row] = midnight + timedelta(minutes=max(each for each in shifts if each <= minute))
     return found
 
 

@@ -35,7 +35,7 @@ from ur_energy_model.energy.telemetry_checks import (
     model_of_arm,
     serials,
 )
-from ur_energy_model.energy.wall import READING_FIELDS, SOURCES, RecordedWall, WallEnergy
+from ur_energy_model.energy.wall import READING_FIELDS, RecordedWall, WallEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.model.energy_model import EnergyModel
@@ -203,15 +203,14 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
             return [summed(name, each) for each in zip(*values, strict=True)]
         if name in ("name", "efficiency"):
             return first
-        if name == "wall_source":
-            return max(values, key=list(SOURCES).index)
         return None if None in values else sum(values)
 
     contents = [plain(each.as_json()) for each in summaries]
     for each in contents:
-        del each["session"], each["warnings"], each["serials"]
+        del each["session"], each["warnings"], each["serials"], each["wall_source"]
     return {
         **summed("", contents),
+        **WallEnergy.summed([each.wall for each in summaries]).as_json(),
         "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
         "serials": common_serials([each.serials for each in summaries]),
     }

@@ -222,15 +222,13 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
     else:
         out.append(_status("energy: bus", "not measured by this source", {}))
-    (watts, watts_std), (joules, joules_std), (whole, _) = (
-        columns.at_wall(each) for each in (power, net, ever.net)
-    )
+    (watts, watts_std), (joules, joules_std) = map(columns.at_wall, (power, net))
     of_wall = {
         "power_W": watts,
         "power_std_W": watts_std,
         "energy_J": joules,
         "energy_std_J": joules_std,
-        "energy_ever_J": whole,
+        "energy_ever_J": columns.wall.value(columns.wall_terms(ever.net)),
     }
     out.append(_status("energy: wall", SOURCES[columns.wall.energy_source], of_wall))
     robot, safety = snapshot.robot_mode, snapshot.safety_mode

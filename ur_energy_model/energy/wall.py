@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE, interval
-from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.powers import BOX_TERMS, Channels, PowerTable
 from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS
 from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS
 from ur_energy_model.typing import Array, Indices
@@ -185,8 +185,7 @@ def _grams(rows: list[tuple[Array, float]]) -> list[tuple[Array, float, int]]:
 
 def box_terms(states: Indices, power: Array) -> Array:
     """Rates of what the wall depends on [samples, 5]: state of the box, power at the supply, W."""
-    terms = np.zeros((len(power), TERMS))
-    terms[np.arange(len(power)), np.minimum(states, ArmState.STANDSTILL)] = 1.0
+    terms = BOX_TERMS[states]
     terms[:, SUPPLY], terms[:, SQUARE] = power, power * power
     return terms
 

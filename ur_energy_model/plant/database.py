@@ -79,12 +79,16 @@ def time_zone(name: str) -> ZoneInfo:
 
 
 def shift_starts(text: str) -> tuple[int, ...]:
-    """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending, or InputError."""
+    """Begins of shifts such as 06:00,14:00 in minutes since midnight, ascending.
+
+    The first one is on the day before: the last shift of a day goes on until the first of the next.
+    InputError: no times.
+    """
     found = [_CLOCK.fullmatch(part.strip()) for part in text.split(",")]
     minutes = sorted({60 * int(match[1]) + int(match[2]) for match in found if match})
     if len(minutes) != len(found):
         raise InputError("--shifts", f"{text!r} is no list of times", "give 06:00,14:00,22:00")
-    return tuple(minutes)
+    return minutes[-1] - 24 * 60, *minutes
 
 
 def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) -> datetime:

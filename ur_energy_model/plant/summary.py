@@ -30,11 +30,10 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
         midnight = f"date_trunc('day', {local})"
         minute = f"(60 * extract('hour' FROM {local}) + extract('minute' FROM {local}))"
         cases = " ".join(
-            f"WHEN {minute} >= {start} THEN {midnight} + INTERVAL {start} MINUTE"
+            f"WHEN {minute} >= {start} THEN {midnight} + INTERVAL ({start}) MINUTE"
             for start in reversed(shifts)
         )
-        last = f"{midnight} - INTERVAL {1440 - shifts[-1]} MINUTE"
-        columns["shift"] = f"strftime(CASE {cases} ELSE {last} END, '%Y-%m-%d %H:%M')"
+        columns["shift"] = f"strftime(CASE {cases} END, '%Y-%m-%d %H:%M')"
     return "".join(f"{columns.get(key, key)} AS {key}, " for key in keys)
 
 
@@ -140,8 +139,8 @@ def summarise(
     """Sum up the energy of the database's period.
 
     Keys are arm, program, node, joint, and begins of hour, shift, day, week (Monday) and month; ()
-    for the total alone. Shifts are begins in minutes since midnight, ascending. InputError: keys
-    that do not go together, or a store that cannot be read.
+    for the total alone. Shifts are those of `shift_starts`. InputError: keys that do not go
+    together, or a store that cannot be read.
     """
     keys = tuple(dict.fromkeys(keys))
     if "joint" in keys and (other := {"program", "node"} & set(keys)):

@@ -82,19 +82,23 @@ def joules(value: float) -> str:
     return f"{value / factor:.{2 if abs(value) < 1e2 * factor else 1}f} {prefix}J"
 
 
-def _supply(snapshot: Snapshot) -> dict[str, tuple[float, str]]:
-    """Power [W] and energy, modelled ones with 95 % intervals: arm, measured bus, wall."""
-    arm, net = snapshot.channels.arm, snapshot.since_reset.net
-    half = CONFIDENCE * snapshot.channels.deviations(net)[1]
-    energies = {"total": f"{joules(float(net[arm['total']]))} ± {joules(half)}"}
+def _powers(snapshot: Snapshot) -> dict[str, float]:
+    """Power [W] of arm, measured bus and wall."""
+    columns, power = snapshot.channels, snapshot.power
+    names = ("total", "bus") if snapshot.bus_measured else ("total",)
+    found = {name: float(power[columns.arm[name]]) for name in names}
+    return {**found, "wall": float(columns.wall.value(columns.wall_terms(power)))}
+
+
+def _energies(snapshot: Snapshot) -> dict[str, str]:
+    """Energy of the same, modelled ones with 95 % intervals."""
+    columns, net = snapshot.channels, snapshot.since_reset.net
+    half, (energy, std) = CONFIDENCE * columns.deviations(net)[1], map(float, columns.at_wall(net))
+    found = {"total": f"{joules(float(net[columns.arm['total']]))} ± {joules(half)}"}
     if snapshot.bus_measured:
-        energies["bus"] = f"{joules(float(net[arm['bus']]))} measured"
-    found = {name: (float(snapshot.power[arm[name]]), energy) for name, energy in energies.items()}
-    energy, std = map(float, snapshot.channels.at_wall(net))
-    power, _ = snapshot.channels.at_wall(snapshot.power)
-    words = "" if snapshot.channels.wall.source == MEASURED else " not measured"
-    found["wall"] = float(power), f"{joules(energy)} ± {joules(CONFIDENCE * std)}{words}"
-    return found
+        found["bus"] = f"{joules(float(net[columns.arm['bus']]))} measured"
+    words = "" if columns.wall.source == MEASURED else " not measured"
+    return {**found, "wall": f"{joules(energy)} ± {joules(CONFIDENCE * std)}{words}"}
 
 
 # The live view on a terminal of any size.
@@ -111,9 +115,9 @@ class LiveView:
     def add(self, state: LiveState) -> None:
         """Add a state whose powers are means over a second; nothing while no samples arrive."""
         if state.reading is not None and state.silence is None:
-            supply = _supply(state.reading.snapshot)
+            powers = _powers(state.reading.snapshot)
             for name, past in self.history.items():
-                past.append(supply.get(name, (math.nan, ""))[0])
+                past.append(powers.get(name, math.nan))
 
     def lines(self, state: LiveState, width: int, height: int) -> list[Text]:
         """At most `height` lines of at most `width` columns; blank lines are left out first."""
@@ -155,9 +159,10 @@ class LiveView:
         return line
 
     def _arm(self, snapshot: Snapshot, width: int) -> list[Text]:
-        lines = []
-        for name, (power, energy) in _supply(snapshot).items():
-            line = Text.assemble((name.ljust(NAME), "bold"), watts(power).rjust(POWER), "  ")
+        lines, powers = [], _powers(snapshot)
+        for name, energy in _energies(snapshot).items():
+            power = watts(powers[name]).rjust(POWER)
+            line = Text.assemble((name.ljust(NAME), "bold"), power, "  ")
             room = width - line.cell_len - max(len(energy), 22) - 2
             if room >= LEAST_BAR:
                 past = sparkline(tuple(self.history[name]), room, ascii_only=self._ascii_only)
@@ -345,8 +350,8 @@ def text_line(state: LiveState) -> str:
     reading = state.reading
     if reading is None:
         return one_line(f"{_clock(reading)} waiting for {state.source}: {state.silence}")
-    supply = _supply(reading.snapshot).items()
-    parts = [f"{name} {energy} at {watts(power)}" for name, (power, energy) in supply]
+    power, energies = _powers(reading.snapshot), _energies(reading.snapshot)
+    parts = [f"{name} {energy} at {watts(power[name])}" for name, energy in energies.items()]
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
     others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
     parts.append(f"joints from the base {powers}, {others} W")
@@ -363,17 +368,13 @@ def last_text_line(state: LiveState) -> str:
     reading = state.reading
     if reading is None:
         return text_line(state)
-    supply = _supply(reading.snapshot).items()
-    energies, lost = ", ".join(f"{name} {energy}" for name, (_, energy) in supply), state.link.lost
+    energies = ", ".join(map(" ".join, _energies(reading.snapshot).items()))
+    dearest = [f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3]]
     return one_line(
         f"{_clock(reading)} {reading.arm}: {energies} in "
-        f"{span(reading.snapshot.since_reset.accounted)}, {lost:,} samples lost{_dearest(state)}"
+        f"{span(reading.snapshot.since_reset.accounted)}, {state.link.lost:,} samples lost"
+        f"{'; most: ' if dearest else ''}{', '.join(dearest)}"
     )
-
-
-def _dearest(state: LiveState) -> str:
-    parts = (f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3])
-    return f"; most: {', '.join(parts)}" if state.nodes else ""
 
 
 def _times(count: int) -> str:

@@ -169,7 +169,7 @@ class ClockMap:
 
     def lateness(self, at: float, arrival: int) -> float:
         """How much later than expected a packet arrived [s]; 0 before the first packet."""
-        return (arrival - self._at(at)) * 1e-9 if self._started else 0.0
+        return (arrival - int(self._map(at))) * 1e-9 if self._started else 0.0
 
     def stamp(self, times: Array, arrival: int) -> NDArray[np.int64]:
         """Increasing stamps [n], ns since the epoch, of controller timestamps [n >= 1], s.
@@ -200,14 +200,9 @@ class ClockMap:
             self._steer(newest)
         return stamps
 
-    def _map(self, times: Array) -> NDArray[np.int64]:
+    def _map(self, times: Array | float) -> NDArray[np.int64]:
         start, stamp = self._anchor
         return stamp + np.rint((times - start) * (1.0 + self._slope) * 1e9).astype(np.int64)
-
-    def _at(self, time: float) -> int:
-        """As `_map`, of one time."""
-        start, stamp = self._anchor
-        return stamp + round((time - start) * (1.0 + self._slope) * 1e9)
 
     def _offset(self, at: float, stamp: int) -> float:
         """Host minus controller time, relative to the origin [s]."""
@@ -246,7 +241,7 @@ class ClockMap:
 
     def _steer(self, newest: float) -> None:
         """Move the anchor to now, and set the slope so that the offset's error decays."""
-        stamp = self._at(newest)
+        stamp = int(self._map(newest))
         if self._level is None:
             expected = min(offset for _, offset in (self._lowest, *self._minima))
             pace, limit = START_SLEW
