@@ -32,7 +32,6 @@ from ur_energy_model.cli.parser import IDENTIFY
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_target
-from ur_energy_model.identification.payload import IDENTIFIED
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.friction import coulomb_viscous_fit
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
         wanted = replace(
             _options_given(options),
             setup=_given_setup(options, robot, payload),
-            payload=IDENTIFIED if options.payload == IDENTIFY else payload,
+            payload=payload,
         )
         work = partial(identify, validate=options.validate, progress=report, each=each)
         result = work(options.bags, robot, wanted)

@@ -403,8 +403,6 @@ def _gain_error(model: EnergyModel) -> Array:
 # friction. Motors of one size are alike in an arm, so joints that the payload hardly loads
 # determine the torque constants of those that it loads.
 
-IDENTIFIED = "identify"
-"""In place of a payload: identify it from the currents where they contradict the set one."""
 _LONGEST = 60.0  # motion of a recording that the check uses [s]; more adds hardly any information
 _LEAST_SHARE = 0.015
 """Smallest difference that is reported, relative to the mass of all links: with free torque
@@ -447,8 +445,7 @@ class PayloadCheck:
             f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
             f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
             f"model was identified with {self.controller_mass:.2f} kg; torque constants and "
-            "friction are then biased: give the right mass with --payload, or use "
-            "--payload identify"
+            "friction are then biased: give the right mass with --payload, or none"
         )
 
 

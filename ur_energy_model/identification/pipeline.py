@@ -39,7 +39,6 @@ from ur_energy_model.identification.friction_fit import (
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
 from ur_energy_model.identification.payload import (
-    IDENTIFIED,
     PayloadCheck,
     check_payload,
     check_together,
@@ -71,9 +70,9 @@ class IdentificationOptions:
     friction: str = AUTO  # name of a friction law, or "auto" to choose one per joint
     power_model: str = "physical"  # or "ecbot", "catalogue" (Clochiatti et al. 2024, eq. 23)
     setup: Setup | None = None  # mounting and payload as stated, a prior for the estimate
-    # On the flange, if another one is set in the controller; IDENTIFIED to find it from the
-    # currents; None to use the one in target_moment
-    payload: Payload | str | None = None
+    # On the flange, if another one is set in the controller; None for the one in target_moment,
+    # or the one identified where the currents contradict that
+    payload: Payload | None = None
     identify_tensors: bool = False  # instead of using the robot file's link tensors
     prior: ArmPrior = OF_TYPE  # from other arms of a fleet
 
@@ -233,8 +232,7 @@ class ArmFit:
             stated = SetupPrior(self.mounting.setup, "estimated")
             dynamics = [replace(own, configured=self.mounting.setup) for own in dynamics]
         self._dynamics = dynamics
-        one = options.payload if isinstance(options.payload, Payload) else None
-        self._carried: dict[SessionData, Payload | None] = dict.fromkeys(self._recordings, one)
+        self._carried = dict.fromkeys(self._recordings, options.payload)
         self.replaced: list[str] = []  # what was identified in place of set payloads, in words
         # Payloads identified in place of set ones, by recording
         self.contradicted: dict[str, PayloadCheck] = {}
@@ -254,8 +252,7 @@ class ArmFit:
         the payloads are found, an arm has the controller's inertias: its own would take the place
         of a payload in the currents of acceleration.
         """
-        one, several = self.options.payload, len(self.given) > 1
-        free = one == IDENTIFIED or (one is None and several)
+        free = self.options.payload is None
         checks: list[PayloadCheck] = []
         for _ in range(1 + _PAYLOADS if free else 1):
             self._carry(checks)
@@ -269,23 +266,24 @@ class ArmFit:
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
 
-        That of a single recording is also the payload of those held out.
+        That of a single recording is also the payload of those held out with the same setting.
         """
+        first = self.fitted[0].controller_payload
         for check in filter(attrgetter("contradicts"), checks):
             before = self.contradicted.pop(check.source, check).controller_mass
             doubt = replace(check, controller_mass=before)
             if doubt.contradicts:
                 self.contradicted[check.source] = doubt
             for recording in self._recordings:
-                if str(recording.path) == check.source or len(self.given) == 1:
+                alike = np.array_equal(recording.controller_payload, first, equal_nan=True)
+                if str(recording.path) == check.source or (len(self.given) == 1 and alike):
                     self._carried[recording] = check.payload if doubt.contradicts else None
         self.replaced = [
             f"{recording.path}: the payload identified, {carried.mass:.2f} kg, is used for the "
             f"currents in place of the one set in the controller; check it there, or give the "
             "right one with --payload"
             for recording in self.given
-            if (carried := self._carried[recording]) is not None
-            and not isinstance(self.options.payload, Payload)
+            if (carried := self._carried[recording]) is not None and self.options.payload is None
         ]
 
     def dynamics(self) -> list[RecordingDynamics]:

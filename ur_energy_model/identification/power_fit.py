@@ -324,7 +324,7 @@ class PowerFit:
             bus=bus,
             winding_resistance=coefficients[layout.copper],
             back_emf_constant=conversion,
-            resistance_std=deviation[layout.copper],
+            resistance_std=np.linalg.norm(errors[:, layout.copper], axis=0),
             back_emf_std=np.linalg.norm(errors[:, layout.conversion], axis=0),
             torque_constant=structure.base + structure.torque @ values,
             torque_constant_std=np.linalg.norm(structure.torque @ root, axis=1),

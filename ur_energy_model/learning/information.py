@@ -26,7 +26,7 @@ from ur_energy_model.identification.filtered_motion import (
     sample_period,
 )
 from ur_energy_model.identification.friction_fit import with_presliding
-from ur_energy_model.identification.payload import IDENTIFIED, PayloadCheck, check_payload
+from ur_energy_model.identification.payload import PayloadCheck, check_payload
 from ur_energy_model.identification.pipeline import ArmFit, IdentificationOptions
 from ur_energy_model.identification.power_fit import (
     CapacitorFit,
@@ -293,7 +293,7 @@ class ArmInformation:
 
     def _fit_of(self, used: list[_Session]) -> tuple[ArmFit, EnergyModel]:
         """The drives of these sessions; `doubts` are known even if it fails."""
-        options = IdentificationOptions(payload=IDENTIFIED)
+        options = IdentificationOptions()
         arm = ArmFit(self.robot, [each.data() for each in used], (), options, known=self.prior)
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
