@@ -24,7 +24,7 @@ FIELDS = {  # fields recorded, their rate [Hz], and number of arms
     "neither": (CURRENTS, 50.0, 3),
 }
 LEAST = {"torque_constant": 0.85, "friction": 0.85, "reflected_inertia": 0.0}
-ENOUGH = {"torque_constant": 0.9, "energy": 0.9, "sum": 0.9}
+ENOUGH = {"torque_constant": 0.9, "winding_resistance": 0.9, "energy": 0.9, "sum": 0.9}
 
 
 def some_arm(seed: int) -> ExactArm:
@@ -64,6 +64,8 @@ def scores(
         model = identify([bag], nominal, IdentificationOptions(friction="power_flow")).model
         truths = {"torque_constant": arm.torque_constant}
         truths["reflected_inertia"] = arm.robot.reflected_inertia
+        if not names:
+            truths["winding_resistance"] = arm.resistance_factor * arm.robot.winding_resistance
         for name, truth in truths.items():
             pairs = zip(model.joints, truth, strict=True)
             each = [(getattr(joint, name) - value) / joint.std[name] for joint, value in pairs]
