@@ -54,7 +54,7 @@ def test_ur10e_beats_a_plain_fit_on_its_own_day_and_on_others(
             moving.append([entry["coverage"] for entry in metrics["current_interval"]])
             against_null.append([entry["rms"] / entry["null_rms"] for entry in metrics["current"]])
     of_joints = np.exp(np.log(against_null).mean(axis=0))
-    assert (of_joints < 1.1).all()
+    assert (of_joints < 1.0).all()
     assert np.exp(np.log(of_joints).mean()) < 0.9
     assert 0.9 <= np.mean(moving) <= 0.995
     assert np.mean(ratios) < 0.7

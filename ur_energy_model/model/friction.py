@@ -202,12 +202,6 @@ class FrictionLaw:
         return tuple(self.terms)
 
     @property
-    def freedom(self) -> int:
-        """Number of fitted constants: parameters and searched shape constants."""
-        decided = len(self.terms) - (LOAD_ASYMMETRY in self.terms)
-        return decided + sum(low < high for low, _, high in self.shape.values())
-
-    @property
     def default_shape(self) -> dict[str, float]:
         """The shape constants' default values."""
         return {name: default for name, (_, default, _) in self.shape.items()}

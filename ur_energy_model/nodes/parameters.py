@@ -116,7 +116,7 @@ class IdentificationParameters(NodeParameters):
         Path("model.yaml"), "path of the model file to write", changeable=True
     )
     friction: str = option(
-        AUTO, "friction law; auto selects the one with the smallest held-out error",
+        AUTO, "friction law; auto keeps the usual one unless another is better",
         choices=(AUTO, *LAWS), changeable=True,
     )
     power_model: Literal["physical", "ecbot", "catalogue"] = option(
