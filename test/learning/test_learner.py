@@ -102,7 +102,7 @@ def test_batches_and_restarts_do_not_matter(
             learner = Learner(arm.robot, generic, state=state)
     assert [a.accepted for a in attempts] == [a.accepted for a in learned[1]]
     assert learner.learned_minutes == learned[0].learned_minutes
-    # The state keeps values of models with eight digits and motions in single precision; the
+    # The state keeps values of models with eight digits and motions with 16 bits; the
     # deviation of a torque constant is some 100 times this.
     np.testing.assert_allclose(
         constants(learner.model), constants(learned[0].model), rtol=3e-4, atol=1e-6
