@@ -232,6 +232,7 @@ class ArmFit:
             stated = SetupPrior(self.mounting.setup, "estimated")
             dynamics = [replace(own, configured=self.mounting.setup) for own in dynamics]
         self._dynamics = dynamics
+        self._carried: dict[SessionData, Payload | None]
         self._carried = dict.fromkeys(self._recordings, options.payload)
         self.replaced: list[str] = []  # what was identified in place of set payloads, in words
         # Payloads identified in place of set ones, by recording

@@ -176,17 +176,13 @@ class Learner:
         self._end_of_session = True
 
     def finish(self) -> None:
-        """End the last session, and judge the candidate on trial.
-
-        Unless it predicts worse than the model in use, the one fitted to everything is taken.
-        """
+        """End the last session, judge the candidate on trial, and take the fit of everything."""
         self.end_session()
         last = self._trial.get("candidate")
-        worse = self._judge()
+        self._judge()
         self._fit()
-        if self._trial and not worse:
+        if self._trial:
             self._decide(True, "fitted to everything up to the end of the recording", last)
-        self._trial = {}
 
     def needs(self) -> tuple[Need, ...]:
         """What ordinary work has not shown yet, the most important first."""
@@ -326,13 +322,10 @@ class Learner:
         for record in self._trial.values():
             record.start_session()
 
-    def _judge(self) -> bool:
-        """Decide about the candidate on trial; True if it predicts worse."""
-        if not self._trial:
-            return False
-        sign, reason = verdict(**self._trial)
-        self._decide(sign > 0, reason)
-        return sign < 0
+    def _judge(self) -> None:
+        """Decide about the candidate on trial, if there is one."""
+        if self._trial:
+            self._decide(*verdict(**self._trial))
 
     def _decide(self, accepted: bool, reason: str, shown: ModelRecord | None = None) -> None:
         """Note an attempt, with errors as shown by the last trial, and take an accepted model."""

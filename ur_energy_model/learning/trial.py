@@ -30,8 +30,8 @@ LEAST_NARROWING = 0.1
 LEAST_ERROR = 0.002  # relative error of the energy at the supply that any model may have
 
 
-def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[int, str]:
-    """1 if the candidate predicts the same held-out time better, -1 if worse; why in one clause.
+def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[bool, str]:
+    """Whether to take the candidate, by the same held-out time, and why in one clause.
 
     It is better if the difference is larger than its uncertainty. One that predicts as well is
     taken for its narrower intervals, as long as they still contain what was measured.
@@ -47,9 +47,9 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[int, str]:
     }
     found = {what: better_or_worse(*pair) for what, pair in losses.items()}
     if worse := [what for what, sign in found.items() if sign < 0]:
-        return -1, f"predicts the {worse[0]} worse"
+        return False, f"predicts the {worse[0]} worse"
     if better := [what for what, sign in found.items() if sign > 0]:
-        return 1, f"predicts the {better[0]} better"
+        return True, f"predicts the {better[0]} better"
     # Here a larger mean error counts, certain or not.
     as_well = len(before) >= LEAST_CELLS and all(
         new.mean() <= (1.0 + LEAST_GAIN) * old.mean() for old, new in losses.values() if len(old)
@@ -58,8 +58,8 @@ def verdict(present: ModelRecord, candidate: ModelRecord) -> tuple[int, str]:
     error = candidate.supply_energy_error
     covered = error is None or abs(error) <= max(candidate.supply_interval, LEAST_ERROR)
     if as_well and narrow < (1.0 - LEAST_NARROWING) * wide and covered:
-        return 1, "predicts as well, with narrower intervals"
-    return 0, "no better than the model in use"
+        return True, "predicts as well, with narrower intervals"
+    return False, "no better than the model in use"
 
 
 def better_or_worse(before: Array, after: Array) -> int:
