@@ -48,60 +48,60 @@ LIVE_FIELDS: tuple[str, ...] = (
 class LiveOptions:
     """Options of a LiveEstimator."""
 
-    power: PowerOptions = field(default_factory=PowerOptions)  # how powers are computed
-    drift_alarm: float = 5.0  # mean residual of model minus bus power that raises the alarm [W]
-    drift_time: float = 60.0  # time constant of that mean [s]
-    # cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
+    power: PowerOptions = field(default_factory=PowerOptions)  #: how powers are computed
+    drift_alarm: float = 5.0  #: mean residual of model minus bus power that raises the alarm [W]
+    drift_time: float = 60.0  #: time constant of that mean [s]
+    #: cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
     cycle_trigger: Trigger = "auto"
     cycle_output: int = 0
-    state_file: Path | None = None  # file that keeps the counters over restarts; None for none
-    cycle_log: Path | None = None  # CSV file with a row per cycle; None for none
-    same_arm: bool = False  # see `model_of_arm`
+    state_file: Path | None = None  #: file that keeps the counters over restarts; None for none
+    cycle_log: Path | None = None  #: CSV file with a row per cycle; None for none
+    same_arm: bool = False  #: see `model_of_arm`
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """State of the estimator at one moment; arrays [channels] in the order of `channels`."""
 
-    time: float  # controller time of the last sample [s]
-    # q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown
+    time: float  #: controller time of the last sample [s]
+    #: q, qd: last joint positions and velocities [n], rad, rad/s; q is None where unknown
     q: Array | None
     qd: Array
-    power: Array  # mean powers since the viewer's previous snapshot [W]
-    # since_reset, lifetime: energies [J]
+    power: Array  #: mean powers since the viewer's previous snapshot [W]
+    #: since_reset, lifetime: energies [J]
     since_reset: MeterReading
     lifetime: MeterReading
-    highest: Array  # highest lifetime net energies published so far [J]; they never decrease
+    highest: Array  #: highest lifetime net energies published so far [J]; they never decrease
     state: ArmState
-    # robot_mode, safety_mode: RTDE codes, None where unknown
+    #: robot_mode, safety_mode: RTDE codes, None where unknown
     robot_mode: int | None
     safety_mode: int | None
     channels: Channels
-    bus_measured: bool  # whether the bus power is a measurement
-    # standby, standby_std: standby power in use and its standard deviation [W]
+    bus_measured: bool  #: whether the bus power is a measurement
+    #: standby, standby_std: standby power in use and its standard deviation [W]
     standby: float
     standby_std: float
-    standby_measured: float | None  # as tracked, without limits [W]; None before enough standstill
-    # residual_mean, residual_std: of model minus bus power [W]
+    standby_measured: float | None  #: as tracked, without limits [W]; None before enough standstill
+    #: residual_mean, residual_std: of model minus bus power [W]
     residual_mean: float
     residual_std: float
-    drifting: bool  # whether the mean residual raises the alarm
-    # of the controller's own counter since the estimator started [J]; None without such a counter
+    drifting: bool  #: whether the mean residual raises the alarm
+    #: of the controller's own counter since the estimator started [J]; None without such a counter
     controller_energy: float | None
-    # payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
-    # temperatures [n], degC, None where unknown
+    #: payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
+    #: temperatures [n], degC, None where unknown
     payload: float
     speed_scaling: float
     temperature: Array | None
-    # samples, refused: number of samples used and left out
+    #: samples, refused: number of samples used and left out
     samples: int
     refused: int
-    controller_restarts: int  # number of backward steps of the clock
-    # reset_time, reset_reason: of the last reset
+    controller_restarts: int  #: number of backward steps of the clock
+    #: reset_time, reset_reason: of the last reset
     reset_time: str
     reset_reason: str
-    serial: str | None = None  # number of the arm that the counters belong to, None where unknown
-    note: str | None = None  # about the counters of another arm, None where there is none
+    serial: str | None = None  #: number of the arm that the counters belong to, None where unknown
+    note: str | None = None  #: about the counters of another arm, None where there is none
 
 
 def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | None]:

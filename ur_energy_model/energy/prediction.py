@@ -64,16 +64,16 @@ class PlanPowers:
 class PlanEnergy:
     """Predicted energy of a planned trajectory."""
 
-    names: tuple[str, ...]  # of the joints, n
-    duration: float  # of the motion [s]
-    # mechanical, electrical: of each joint [n], J
+    names: tuple[str, ...]  #: of the joints, n
+    duration: float  #: of the motion [s]
+    #: mechanical, electrical: of each joint [n], J
     mechanical: Array
     electrical: Array
-    electrical_std: Array  # standard deviations of `electrical` from the model's parameters [n], J
-    # total, total_std: whole arm, standby and drivers included [J]
+    electrical_std: Array  #: standard deviations of `electrical` from the model's parameters [n], J
+    #: total, total_std: whole arm, standby and drivers included [J]
     total: float
     total_std: float
-    peak_power: float  # largest total power [W]
+    peak_power: float  #: largest total power [W]
 
     @property
     def efficiency(self) -> Array:

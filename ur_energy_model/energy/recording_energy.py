@@ -63,40 +63,40 @@ class SessionStandby(NamedTuple):
 class EnergySummary:
     """Energies of a recording: per joint, whole arm, by state, beside the measured bus energy."""
 
-    names: tuple[str, ...]  # of the joints, n
-    # duration, unaccounted: time integrated over, and time in gaps [s]
+    names: tuple[str, ...]  #: of the joints, n
+    #: duration, unaccounted: time integrated over, and time in gaps [s]
     duration: float
     unaccounted: float
-    # refused, repeated: number of samples left out because of values that are not finite or
-    # impossible, and because the recording has them twice
+    #: refused, repeated: number of samples left out because of values that are not finite or
+    #: impossible, and because the recording has them twice
     refused: int
     repeated: int
-    # mechanical, electrical, copper, friction, regenerated: of each joint [n], J; regenerated is
-    # the electrical energy returned
+    #: mechanical, electrical, copper, friction, regenerated: of each joint [n], J; regenerated is
+    #: the electrical energy returned
     mechanical: Array
     electrical: Array
-    # electrical_std, electrical_total_std: standard deviations of `electrical` [n] and of its sum,
-    # from the model's parameters [J]
+    #: electrical_std, electrical_total_std: standard deviations of `electrical` [n] and of its sum,
+    #: from the model's parameters [J]
     electrical_std: Array
     electrical_total_std: float
     copper: Array
     friction: Array
     regenerated: Array
-    # driver, standby: of the whole arm [J]
+    #: driver, standby: of the whole arm [J]
     driver: float
     standby: float
-    regeneration: float  # what the supply cannot take back, stored or burnt [J]
-    # supply, supply_std: modelled energy at the supply, the sum of all these parts [J]
+    regeneration: float  #: what the supply cannot take back, stored or burnt [J]
+    #: supply, supply_std: modelled energy at the supply, the sum of all these parts [J]
     supply: float
     supply_std: float
-    bus: float | None  # measured energy at the supply [J], None without bus power
-    wall: WallEnergy  # energy at the mains: control box and supply included
-    # state_time, state_energy: of the whole arm by state [s], [J]
+    bus: float | None  #: measured energy at the supply [J], None without bus power
+    wall: WallEnergy  #: energy at the mains: control box and supply included
+    #: state_time, state_energy: of the whole arm by state [s], [J]
     state_time: dict[ArmState, float]
     state_energy: dict[ArmState, float]
-    session: SessionStandby  # the session's standby power
-    warnings: tuple[str, ...] = ()  # for the user, one line each
-    # of the arms of model and recording, see `telemetry_checks.serials`
+    session: SessionStandby  #: the session's standby power
+    warnings: tuple[str, ...] = ()  #: for the user, one line each
+    #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)
 
     @property

@@ -60,12 +60,12 @@ class PayloadCalibration:
     payload and links do.
     """
 
-    # deviation of the links' masses and first moments [n, 4], kg and kg m, link frames; the last
-    # one includes everything on the flange of the unloaded arm
+    #: deviation of the links' masses and first moments [n, 4], kg and kg m, link frames; the last
+    #: one includes everything on the flange of the unloaded arm
     links: Array
-    link_gain: Array  # [n]
-    payload_gain: Array  # [n]
-    covariance: Array  # of `vector` [6 n, 6 n]
+    link_gain: Array  #: [n]
+    payload_gain: Array  #: [n]
+    covariance: Array  #: of `vector` [6 n, 6 n]
 
     @classmethod
     def from_vector(cls, values: Array, covariance: Array) -> PayloadCalibration:
@@ -122,9 +122,9 @@ class LinkTensors:
     the robot file, with a correspondingly large standard deviation.
     """
 
-    values: Array  # about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2
-    std: Array  # of every entry [n, 3, 3], kg m^2
-    source: str = "target_moment"  # the identification stage, such as "target_moment"
+    values: Array  #: about each link's centre of mass, axes of its frame [n, 3, 3], kg m^2
+    std: Array  #: of every entry [n, 3, 3], kg m^2
+    source: str = "target_moment"  #: the identification stage, such as "target_moment"
 
     def applied_to(self, robot: RobotDescription) -> RobotDescription:
         """The robot description with these tensors."""
@@ -146,26 +146,27 @@ def is_possible(tensor: Array) -> bool:
 class EnergyModel:
     """The identified model of one arm; `load_model` reads it from a model file."""
 
-    robot: str  # name of the robot description, or path of the user's robot file
-    setup: Setup  # mounting and payload of the identification recordings
-    setup_source: str  # "given", "rtde" or "estimated"
-    joints: tuple[JointModel, ...]  # n joint models
-    bus: BusModel  # power model of the whole arm
-    # fit, validation: metrics of the fitted and of the held-out recordings, as METRICS mappings
+    robot: str  #: name of the robot description, or path of the user's robot file
+    setup: Setup  #: mounting and payload of the identification recordings
+    setup_source: str  #: "given", "rtde" or "estimated"
+    joints: tuple[JointModel, ...]  #: n joint models
+    bus: BusModel  #: power model of the whole arm
+    #: fit, validation: metrics of the fitted and of the held-out recordings, as METRICS mappings
     fit: tuple[Mapping[str, Any], ...] = ()
     validation: tuple[Mapping[str, Any], ...] = ()
-    # recordings, package version and date that the model was made with
+    #: recordings, package version and date that the model was made with
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    current_delay: float = 0.0  # of recorded currents behind recorded speeds [s] (`MeasuredPowers`)
-    # identified inertia tensors; None uses those of the robot file
+    #: of recorded currents behind recorded speeds [s] (`MeasuredPowers`)
+    current_delay: float = 0.0
+    #: identified inertia tensors; None uses those of the robot file
     link_tensors: LinkTensors | None = None
-    # spread of standby power and friction between sessions
+    #: spread of standby power and friction between sessions
     sessions: SessionSpread = field(default_factory=SessionSpread)
-    # the session that the model is anchored in; None for any session
+    #: the session that the model is anchored in; None for any session
     anchored: Session | None = None
-    # from recordings with a known payload; None without
+    #: from recordings with a known payload; None without
     payload_calibration: PayloadCalibration | None = None
-    wall: WallModel | None = None  # power at the mains from a power meter; None without
+    wall: WallModel | None = None  #: power at the mains from a power meter; None without
 
     @property
     def dof(self) -> int:

@@ -13,9 +13,10 @@ from ur_energy_model.typing import Array
 class Payload:
     """A rigid body fixed to the flange."""
 
-    mass: float = 0.0  # kg
-    center_of_mass: Array = field(default_factory=lambda: np.zeros(3))  # in the flange frame [3], m
-    # about its centre of mass, flange axes [3, 3], kg m^2
+    mass: float = 0.0  #: kg
+    #: in the flange frame [3], m
+    center_of_mass: Array = field(default_factory=lambda: np.zeros(3))
+    #: about its centre of mass, flange axes [3, 3], kg m^2
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
 
@@ -23,9 +24,9 @@ class Payload:
 class Setup:
     """Mounting and payload."""
 
-    # acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0, -g)
+    #: acceleration of gravity in the base frame [3], m/s^2; upright is (0, 0, -g)
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.82]))
-    payload: Payload = field(default_factory=Payload)  # fixed to the flange
+    payload: Payload = field(default_factory=Payload)  #: fixed to the flange
 
 
 def gravity_of_mounting(tilt: float, rotation: float, magnitude: float = 9.82) -> Array:

@@ -74,18 +74,18 @@ def time_blocks(time: Array, duration: float, origin: float = 0.0) -> Iterator[s
 class Gap:
     """Samples of the controller that are missing in the recording."""
 
-    # index of the first sample after the gap; 0 in a batch of a stream if the gap lies in front of
-    # the batch, the number of samples if the recording ends with the gap
+    #: index of the first sample after the gap; 0 in a batch of a stream if the gap lies in front of
+    #: the batch, the number of samples if the recording ends with the gap
     index: int
-    start: float  # controller time of the last sample before the gap [s]
-    # controller time of the first sample after the gap [s]; smaller than start if the controller
-    # restarted
+    start: float  #: controller time of the last sample before the gap [s]
+    #: controller time of the first sample after the gap [s]; smaller than start if the controller
+    #: restarted
     end: float
-    missing: int  # number of samples missing, estimated from the nominal period (0 if unknown)
-    # reason, where known ("skipped", "connection lost", "controller restarted", ...)
+    missing: int  #: number of samples missing, estimated from the nominal period (0 if unknown)
+    #: reason, where known ("skipped", "connection lost", "controller restarted", ...)
     cause: str = "unknown"
-    # time without samples by the host's clock [s], where the controller's clock cannot tell it (the
-    # controller restarted, or never came back); None otherwise
+    #: time without samples by the host's clock [s], where the controller's clock cannot tell it
+    #: (the controller restarted, or never came back); None otherwise
     away: float | None = None
 
     @property
@@ -98,24 +98,24 @@ class Gap:
 class RecordingInfo:
     """Provenance of a recording: robot, controller and configuration."""
 
-    source: str = "memory"  # file, bag or address of the samples (for error messages)
-    robot: str | None = None  # robot description name such as "ur5e", None if unknown
-    serial: str | None = None  # serial number of the arm, None if unknown
-    # software version such as "5.11.1.108318", None if unknown
+    source: str = "memory"  #: file, bag or address of the samples (for error messages)
+    robot: str | None = None  #: robot description name such as "ur5e", None if unknown
+    serial: str | None = None  #: serial number of the arm, None if unknown
+    #: software version such as "5.11.1.108318", None if unknown
     controller_version: str | None = None
-    # nominal sample rate [Hz], None if the time base is irregular or unknown
+    #: nominal sample rate [Hz], None if the time base is irregular or unknown
     rate: float | None = None
-    # configured gravity vector in the base frame [m/s^2], None if unknown
+    #: configured gravity vector in the base frame [m/s^2], None if unknown
     gravity: tuple[float, float, float] | None = None
-    payload_mass: float | None = None  # configured payload [kg], None if unknown
-    # its centre of mass in the flange frame [m], None if unknown
+    payload_mass: float | None = None  #: configured payload [kg], None if unknown
+    #: its centre of mass in the flange frame [m], None if unknown
     payload_center_of_mass: tuple[float, float, float] | None = None
-    simulated: bool = False  # whether a simulated controller made the samples
-    program: str | None = None  # name of the loaded program, None if unknown
-    namespace: str = ""  # of the topics in the ROS graph, with a leading slash; "" outside of any
-    tf_prefix: str = ""  # in front of the joint names in the ROS graph
-    removed: int = 0  # number of samples whose files were deleted for the budget of their folder
-    extra: Mapping[str, str] = field(default_factory=dict)  # further key-value pairs, kept as text
+    simulated: bool = False  #: whether a simulated controller made the samples
+    program: str | None = None  #: name of the loaded program, None if unknown
+    namespace: str = ""  #: of the topics in the ROS graph, with a leading slash; "" outside of any
+    tf_prefix: str = ""  #: in front of the joint names in the ROS graph
+    removed: int = 0  #: number of samples whose files were deleted for the budget of their folder
+    extra: Mapping[str, str] = field(default_factory=dict)  #: further key-value pairs, kept as text
 
 
 def typical_step(steps: Array) -> float:
@@ -171,15 +171,15 @@ def find_gaps(
 class Telemetry:
     """Samples of one recording or stream; one sample is one RTDE packet."""
 
-    time: Array  # controller timestamps [n], s
-    columns: Mapping[str, Array]  # values by RTDE field name, float64, [n] or [n, width]
-    info: RecordingInfo = RecordingInfo()  # provenance of the recording
-    gaps: tuple[Gap, ...] = ()  # missing stretches, in order
-    # host time of each sample mapped from the controller clock [n], ns since the epoch (int64), or
-    # None if it was not recorded
+    time: Array  #: controller timestamps [n], s
+    columns: Mapping[str, Array]  #: values by RTDE field name, float64, [n] or [n, width]
+    info: RecordingInfo = RecordingInfo()  #: provenance of the recording
+    gaps: tuple[Gap, ...] = ()  #: missing stretches, in order
+    #: host time of each sample mapped from the controller clock [n], ns since the epoch (int64), or
+    #: None if it was not recorded
     stamp: NDArray[np.int64] | None = None
-    # number of samples left out here because an earlier sample has the same controller time and
-    # host time: they are in the recording twice
+    #: number of samples left out here because an earlier sample has the same controller time and
+    #: host time: they are in the recording twice
     repeated: int = 0
 
     def __post_init__(self) -> None:
@@ -364,7 +364,7 @@ INFORMATION, WARNING, ERROR = 20, 30, 40
 class Event:
     """Something that happened while recording."""
 
-    stamp: int  # host time [ns since the epoch]
-    kind: str  # "mark", "message", "gap", ..
-    text: str  # for the reader of the bag
-    level: int = INFORMATION  # INFORMATION, WARNING or ERROR
+    stamp: int  #: host time [ns since the epoch]
+    kind: str  #: "mark", "message", "gap", ..
+    text: str  #: for the reader of the bag
+    level: int = INFORMATION  #: INFORMATION, WARNING or ERROR
