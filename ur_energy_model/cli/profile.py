@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.arguments import chosen_model
-from ur_energy_model.cli.output import note, print_json, print_line, print_objects, progress
+from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.profile import (
     UNATTRIBUTED,
@@ -22,6 +22,7 @@ from ur_energy_model.files import check_target, write_text
 if TYPE_CHECKING:
     import argparse
 
+SHOWN = 8  # columns of the nodes' table in a terminal; the page has those per cycle and joint
 BAR, SHARE_SHOWN = 12, 0.005  # cells of a bar; least share with which a line is in the listing
 
 
@@ -75,59 +76,22 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(content)
         return
-    _show(content)
+    from ur_energy_model.report.profile import changes_table, part_table, shift_tables
+
+    title = f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"
+    nodes, rest = part_table(title, found, found.nodes()), content["unattributed"]
+    print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
+    if rest["time"]:
+        note(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
     if found.script is not None:
         _listing(found.script, content)
-    for shift in content["shifts"]:
-        print_objects(
-            f"shift from {shift['begin']}: {shift['energy']:.1f} J",
-            sorted(shift["parts"], key=lambda row: -row["energy"]),
-            {"node": "name", "times": "executions", "time [s]": "seconds", "energy [J]": "energy"},
-        )
-    if changes:
-        print_objects(
-            f"{options.compare} beside it, energy per cycle [J]",
-            [{**each, "changed": "; ".join(each["text"][:3])} for each in changes],
-            {
-                "node": "label",
-                "before": "energy",
-                "after": "other",
-                "difference": "difference",
-                "± 95 %": _half_width,
-                "in the script": "changed",
-            },
-        )
+    compared = changes_table(changes)
+    for table in (*shift_tables(found), *([] if compared is None else [compared])):
+        print_table(table.title, table.columns, table.rows)
     note(f"model: {chosen.words}")
     for path in (page, options.output):
         if path is not None:
             note(f"written: {path}")
-
-
-def _half_width(row: dict[str, Any]) -> float:
-    low, high = row["interval"]
-    return float(high - low) / 2.0
-
-
-def _show(content: dict[str, Any]) -> None:
-    """The table of nodes, the dearest first, and what belongs to none."""
-    rest, total = content["unattributed"], content["energy"]
-    print_objects(
-        f"{content['program'] or 'program'}: {total:.1f} J in {content['duration']:.1f} s",
-        sorted(content["nodes"], key=lambda row: -row["energy"]),
-        {
-            "node": lambda row: row["label"] or "-",
-            "lines": lambda row: "-".join(map(str, dict.fromkeys(row["lines"]))),
-            "times": "executions",
-            "time [s]": "time",
-            "energy [J]": "energy",
-            "± 95 %": _half_width,
-            "mean [W]": "mean_power",
-            "peak [W]": "peak_power",
-            "share [%]": lambda row: None if row["share"] is None else 100.0 * row["share"],
-        },
-    )
-    if rest["time"]:
-        note(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
 
 
 def _listing(script: Script, content: dict[str, Any]) -> None:

@@ -41,7 +41,9 @@ def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -
         tiles.append(Tile(_name(profile, dearest), "takes most"))
     note = f"Rest: {energy_text(rest['energy'])}; {UNATTRIBUTED}." if rest["time"] else ""
     listing = (
-        _table("Lines", profile, profile.lines()) if profile.script is None else _listing(profile)
+        part_table("Lines", profile, profile.lines())
+        if profile.script is None
+        else _listing(profile)
     )
     return Page(
         title=f"Energy of {profile.program or 'a program'}, line by line",
@@ -51,11 +53,11 @@ def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -
         joint_names=(),
         recordings=(),
         sections=(
-            Section("nodes", "Nodes", note, items(_table("Nodes", profile, nodes))),
+            Section("nodes", "Nodes", note, items(part_table("Nodes", profile, nodes))),
             Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
             Section("lines", "The program", "", items(listing)),
-            Section("shifts", "By shift", "", items(*_shifts(profile))),
-            Section("changes", "Beside the other recording", "", items(_changes(changes))),
+            Section("shifts", "By shift", "", items(*shift_tables(profile))),
+            Section("changes", "Beside the other recording", "", items(changes_table(changes))),
         ),
     )
 
@@ -64,7 +66,8 @@ def _name(profile: ProgramProfile, row: Row) -> str:
     return row["label"] or profile.line_text(row["lines"][0])
 
 
-def _table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
+def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
+    """Lines or nodes, the dearest first."""
     rows: list[tuple[Cell, ...]] = [
         (
             _name(profile, row),
@@ -81,13 +84,14 @@ def _table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
         for row in sorted(parts, key=lambda row: -row["energy"])
     ]
     columns = (
-        "", "lines", "times", "time [s]", "energy [J]", "mean [W]", "peak [W]", "share [%]",
+        "node", "lines", "times", "time [s]", "energy [J]", "mean [W]", "peak [W]", "share [%]",
         "per cycle [J]", *(f"{name} [J]" for name in profile.counted.channels.joints),
     )  # fmt: skip
     return Table(title, columns, rows)
 
 
-def _changes(changes: Sequence[Row]) -> Table | None:
+def changes_table(changes: Sequence[Row]) -> Table | None:
+    """What changed in each node between two versions of the program; None without any."""
     rows = [
         (
             change["label"],
@@ -98,21 +102,23 @@ def _changes(changes: Sequence[Row]) -> Table | None:
         )
         for change in changes
     ]
-    columns = ("", "before [J]", "after [J]", "difference [J]", "in the script")
+    columns = ("node", "before [J]", "after [J]", "difference [J]", "in the script")
     note = (
         "Per cycle, or in all where no cycles were found. Errors of the model are common to both."
     )
     return Table("Two versions of the program", columns, rows, note) if rows else None
 
 
-def _shifts(profile: ProgramProfile) -> Iterator[Table]:
+def shift_tables(profile: ProgramProfile) -> Iterator[Table]:
+    """What each shift spent on every part of the program, the dearest first."""
     for shift in profile.as_json()["shifts"]:
         parts = sorted(shift["parts"], key=lambda part: -part["energy"])
         rows = [
             (each["name"], str(each["executions"]), each["seconds"], each["energy"])
             for each in parts
         ]
-        yield Table(shift["begin"], ("", "times", "time [s]", "energy [J]"), rows)
+        title = f"shift from {shift['begin']}: {shift['energy']:.1f} J"
+        yield Table(title, ("node", "times", "time [s]", "energy [J]"), rows)
 
 
 def _listing(profile: ProgramProfile) -> Markup:
