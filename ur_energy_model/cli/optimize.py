@@ -32,6 +32,7 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+from ur_energy_model.report.optimization import energies_table, measured_table
 
 PROOF = "proof"  # recording of the run, in the folder of -o
 
@@ -142,23 +143,8 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             if step.waypoint
         ],
     )
-    new, fastest = optimized.duration, optimized.time_optimal_duration
-    percent = 100.0 / optimized.energy
-    compared = (
-        ("as recorded", cycle.duration, optimized.energy),
-        ("as typed above", optimized.typed_duration, optimized.typed_energy),
-        ("as set points", new, optimized.new_energy),
-        ("slowed by speed scaling", new, optimized.scaled_energy),
-        ("as fast as possible", fastest, optimized.time_optimal_energy),
-    )
-    print_table(
-        "Energy of one cycle at the supply, predicted",
-        ["", "cycle [s]", "energy [J]", "difference"],
-        [
-            [name, f"{time:.2f}", f"{energy:.1f}", f"{energy * percent - 100.0:+.1f} %"]
-            for name, time, energy in compared
-        ],
-    )
+    energies = energies_table(optimized)
+    print_table(f"{energies.title} at the supply", energies.columns, energies.rows)
     low, high = optimized.typed_interval
     _print_text(
         f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
@@ -176,20 +162,8 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
             f"{cycle.measured_energy_std:.1f} J"
         )
-    if (measured := optimized.measured) is not None:
-        interval = "{:.2f} to {:.2f}".format(*measured.interval)
-        rows: list[list[object]] = [
-            ["energy of a cycle as recorded, J", measured.energy],
-            ["energy of a cycle as typed, J", measured.new_energy],
-            ["saving, %", measured.saving_percent],
-            ["its 95 % interval, %", interval + _unproven(measured.interval[0] > 0.0)],
-            ["cycles of each kind", measured.cycles],
-        ]
-        if measured.temperature is not None:
-            for name, values in zip(("recorded", "typed"), measured.temperature, strict=True):
-                text = " ".join(f"{value:.1f}" for value in values)
-                rows.append([f"joint temperatures, {name} cycles, degC", text])
-        print_table("Measured at the bus", ["figure", "value"], rows)
+    if (measured := measured_table(optimized.measured)) is not None:
+        print_table(measured.title, measured.columns, measured.rows)
     if pareto and optimized.pareto is not None:
         print_table(
             "Least energy over the cycle time",

@@ -314,7 +314,11 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         ("energy of a cycle as recorded [J]", f"{measured.energy:.1f}"),
         ("energy of a cycle as typed [J]", f"{measured.new_energy:.1f}"),
         ("saving [%]", f"{measured.saving_percent:.2f}"),
-        ("its 95 % interval [%]", "{:.2f} to {:.2f}".format(*measured.interval)),
+        (
+            "its 95 % interval [%]",
+            "{:.2f} to {:.2f}".format(*measured.interval)
+            + ("" if measured.interval[0] > 0.0 else ", not proven"),
+        ),
         ("cycles of each kind", f"{measured.cycles}"),
     ]
     if measured.temperature is not None:
