@@ -9,15 +9,13 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Names of temporary files and directories, and removal of those that a killed process left.
 

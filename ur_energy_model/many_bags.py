@@ -5,16 +5,13 @@ The rooms that work on bags take a `BagExecutor`; plant/cluster has one that use
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 from ur_energy_model.errors import UrEnergyError, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from ur_energy_model.typing import Progress
+from ur_energy_model.typing import Progress
 
 Result = TypeVar("Result")
 

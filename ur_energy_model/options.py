@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import SplitResult, urlsplit
 
-from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import user_path
 
 Value: TypeAlias = bool | int | float | str | list[str]
@@ -339,3 +340,24 @@ def is_address(text: str) -> bool:
     except UnicodeError:
         return False
     return text.isprintable() and text != "" and not any(map(str.isspace, text))
+
+
+def split_url(
+    option: str, url: str, schemes: Collection[str], kind: str, form: str, secrets: str
+) -> SplitResult:
+    """Parts of a URL that the user gives; InputError for one that is not of this kind.
+
+    `form` is how to write it, `secrets` where user name and password belong; the message never
+    repeats a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise InputError(option, "the URL is not valid", form) from None
+    if "@" in (parts.netloc or url):
+        problem = "a URL must not hold a user name or password, which all users of this machine "
+        raise InputError(option, f"{problem}can read", secrets)
+    if parts.scheme not in schemes or not parts.netloc or not (host is None or is_address(host)):
+        raise InputError(option, f"'{url}' is not the URL of {kind}", form)
+    return parts

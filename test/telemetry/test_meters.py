@@ -74,9 +74,9 @@ def reads(meter: Meter, power: float) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("192.168.0.20", "not that of a meter"),
-        ("ftp://cell/x", "not that of a meter"),
-        ("http://a b/rpc/Switch.GetStatus", "not that of a meter"),
+        ("192.168.0.20", "not the URL of a meter"),
+        ("ftp://cell/x", "not the URL of a meter"),
+        ("http://a b/rpc/Switch.GetStatus", "not the URL of a meter"),
         ("http://cell:99999/rpc/Switch.GetStatus", "not valid"),
         ("http://admin:secret@cell/rpc/Switch.GetStatus", "password"),
         ("http://cell/rpc/Switch.Set?id=0&on=false", "GetStatus"),

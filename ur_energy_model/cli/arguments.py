@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ur_energy_model.cli.output import note, progress
 from ur_energy_model.cli.parser import BAG_SUFFIXES
@@ -19,10 +21,6 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Progress
-
-if TYPE_CHECKING:
-    import argparse
-    from contextlib import AbstractContextManager
 
 # The model of a subcommand: a file, or without one the generic model of the arm.
 

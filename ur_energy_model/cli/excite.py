@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +38,6 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
-
-if TYPE_CHECKING:
-    import argparse
-
 
 TOOL_SPEED = 1.5  # speed limit of flange and elbow [m/s]
 

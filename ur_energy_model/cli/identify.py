@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -54,9 +55,6 @@ from ur_energy_model.ranges import GRAVITY
 from ur_energy_model.report.report import drive_table
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import arm_name
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def run(options: argparse.Namespace) -> None:

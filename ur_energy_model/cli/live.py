@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note, on_stop_signal
@@ -26,9 +26,6 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import RecordingInfo
 from ur_energy_model.telemetry.source import TelemetrySource
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def check_ports(stated: SinkOptions) -> None:

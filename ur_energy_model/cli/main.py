@@ -6,16 +6,13 @@ import argparse
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.parser import ALL, BAG_SUFFIXES, build_parser
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.

@@ -8,17 +8,13 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from ur_energy_model.errors import one_line, unsigned_zeros
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import FrameType
-
 
 WIDTH = 80  # columns of tables outside a terminal, and of descriptions in help texts
 LONG_HEADING = 7  # headings of tables that are longer may be broken into lines

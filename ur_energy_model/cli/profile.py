@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
@@ -18,9 +19,6 @@ from ur_energy_model.energy.profile import (
 from ur_energy_model.energy.program import Script, read_script
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_target, write_text
-
-if TYPE_CHECKING:
-    import argparse
 
 SHOWN = 8  # columns of the nodes' table in a terminal; the page has those per cycle and joint
 BAR, SHARE_SHOWN = 12, 0.005  # cells of a bar; least share with which a line is in the listing

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress, warn
 from ur_energy_model.errors import ControllerError, InputError
@@ -16,9 +16,6 @@ from ur_energy_model.experiment.same_arm import arm_of_plan
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.papers.protocol import Mount, Outcome, ProtocolRun, cell
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def run(options: argparse.Namespace) -> None:

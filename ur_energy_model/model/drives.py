@@ -11,26 +11,23 @@ and for the whole arm (Heredia et al., EcBot, eq. 13-21)
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.friction import STILL_SPEED, Friction, FrictionBank
+from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import (
     COMMON_FRICTION,
     Session,
     friction_directions,
     scaled_parameters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ur_energy_model.model.robots import RobotDescription
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 # JointModel: identified constants of one joint.
 

@@ -15,12 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 SMOOTHING = 1e-3
 """Speed around which Coulomb friction changes its sign smoothly, joint side [rad/s]."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ur_energy_model.plant.database import HistoryDatabase
-    from ur_energy_model.typing import Array, Indices
+from ur_energy_model.plant.database import HistoryDatabase
+from ur_energy_model.typing import Array, Indices
 
 # What the energy can be summed up by, as SQL.
 

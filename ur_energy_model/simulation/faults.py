@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
 from ur_energy_model.telemetry.fields import FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class FaultKind(NamedTuple):

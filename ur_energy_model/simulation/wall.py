@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ur_energy_model.errors import ControllerError, InputError, optional_import, problem_words
+from ur_energy_model.options import split_url
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.telemetry.fields import METER_FIELDS
@@ -166,18 +167,13 @@ class SimulatedMeter:
 
 def listening_hosts(urls: Iterable[str]) -> list[str]:
     """Hosts on which the URLs of `serve_meter` listen; InputError: another kind of URL."""
-    found = []
+    form, found = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC", []
     for url in urls:
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in _INTERFACES and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            remedy = "state http://A:P, modbus://A:P or mqtt://A:P/TOPIC"
-            raise InputError("--wall", f"'{url}' is no address of a meter", remedy)
+        parts = split_url("--wall", url, _INTERFACES, "a meter", form, form)
+        if not parts.hostname or parts.port == 0:
+            raise InputError("--wall", f"'{url}' lacks a host or a port", form)
         if parts.scheme != "mqtt":
-            found.append(str(parts.hostname))
+            found.append(parts.hostname)
     return found
 
 

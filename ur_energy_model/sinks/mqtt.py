@@ -20,7 +20,6 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import paho.mqtt.client as mqtt
@@ -40,6 +39,7 @@ from pysparkplug._protobuf import Payload
 
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
+from ur_energy_model.options import split_url
 from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
 from ur_energy_model.sinks.options import Address, SinkOptions
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, Sink, SinkStatus
@@ -171,26 +171,15 @@ def broker_of(url: str, *, allow_network: bool) -> Broker:
 
     Raises:
         InputError: not such a URL, one with credentials, or an unencrypted one to another machine
-            without allow_network. The message never repeats a password.
+            without allow_network.
     """
     form = "state mqtt://HOST[:PORT] or mqtts://HOST[:PORT]"
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise InputError(OPTION, "the URL is not valid", form) from None
-    if "@" in url:
-        raise InputError(
-            OPTION,
-            "a URL must not hold a user name or password, which all users of this machine can read",
-            "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
-            "UR_ENERGY_MQTT_PASSWORD",
-        )
-    if parts.scheme not in PORTS or not host:
-        raise InputError(OPTION, f"'{url}' is not the URL of an MQTT broker", form)
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' has more than a host and a port", form)
-    address = Address(host, PORTS[parts.scheme] if port is None else port)
+    secrets = "put them into the file of --credentials or into UR_ENERGY_MQTT_USERNAME and "
+    secrets += "UR_ENERGY_MQTT_PASSWORD"
+    parts = split_url(OPTION, url, PORTS, "an MQTT broker", form, secrets)
+    if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
+        raise InputError(OPTION, f"'{url}' is not a host and a port", form)
+    address = Address(parts.hostname, PORTS[parts.scheme] if parts.port is None else parts.port)
     tls = parts.scheme == "mqtts"
     if not (tls or address.is_loopback or allow_network):
         problem = f"{address} is on another machine and the connection is not encrypted"

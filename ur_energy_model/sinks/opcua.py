@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from asyncua import Server, ua
 from asyncua.crypto.cert_gen import (
@@ -27,6 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, xdg_folder
+from ur_energy_model.options import split_url
 from ur_energy_model.sinks.credentials import OpcuaCredentials, read_credentials
 from ur_energy_model.sinks.opcua_nodes import AddressSpace, MachineNodes
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
@@ -48,15 +48,10 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
         InputError: the URL or the credentials cannot be used, or other machines would reach a
             server without users.
     """
-    if "@" in url:
-        raise InputError(
-            OPTION,
-            "a URL must not hold a user name or password, which all users of this machine can read",
-            "put users into the file of --credentials",
-        )
-    parts = urlsplit(url)
-    if parts.scheme != "opc.tcp" or not parts.netloc or parts.query or parts.fragment:
-        raise InputError(OPTION, f"'{url}' is not the URL of an OPC UA server", _FORM)
+    secrets = "put users into the file of --credentials"
+    parts = split_url(OPTION, url, ("opc.tcp",), "an OPC UA server", _FORM, secrets)
+    if parts.query or parts.fragment:
+        raise InputError(OPTION, f"'{url}' has more than an address and a path", _FORM)
     address = server_address("opcua", parts.netloc, options)
     credentials = read_credentials(options.credentials).opcua
     if not (address.is_loopback or credentials.users):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from socketserver import TCPServer
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -17,14 +17,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
+from ur_energy_model.energy.live import Snapshot
+from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.sinks.options import Address, SinkOptions, server_address
 from ur_energy_model.sinks.sink import ArmActions, ArmReading, QueuedSink
-
-if TYPE_CHECKING:
-    from ur_energy_model.energy.live import Snapshot
-    from ur_energy_model.energy.powers import Channels
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
 """Values of one metric by its labels; none where they are unknown."""

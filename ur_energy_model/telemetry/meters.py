@@ -22,14 +22,14 @@ from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
 from typing import Any, Literal, NamedTuple
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import InputError, optional_import, problem_words
 from ur_energy_model.files import config_file, user_path
-from ur_energy_model.options import is_address
+from ur_energy_model.options import split_url
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS, METER_FIELDS
 from ur_energy_model.telemetry.samples import WARNING, Event, RecordingInfo, Telemetry
@@ -242,22 +242,15 @@ class MeteredSource:
 
 def _items(url: str) -> Items:
     """What reads the meter of a URL; raises InputError for other URLs."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise _wrong("is not valid") from None
-    if "@" in parts.netloc:
-        problem = "must not hold a user name or password, which all users of this machine can read"
-        remedy = "put those of an MQTT broker into UR_ENERGY_MQTT_USERNAME and _PASSWORD"
-        raise _wrong(problem, remedy)
-    if parts.scheme not in _KINDS or not host or not is_address(host):
-        raise _wrong(f"'{url}' is not that of a meter")
-    return _KINDS[parts.scheme](parts, host)
+    secrets = "put those of an MQTT broker into UR_ENERGY_MQTT_USERNAME and _PASSWORD"
+    parts = split_url("--meter", url, _KINDS, "a meter", f"state {FORMS}", secrets)
+    if not parts.hostname:
+        raise _wrong("names no host")
+    return _KINDS[parts.scheme](parts, parts.hostname)
 
 
-def _wrong(problem: str, remedy: str = f"state {FORMS}") -> InputError:
-    return InputError("--meter", f"the URL {problem}", remedy)
+def _wrong(problem: str) -> InputError:
+    return InputError("--meter", f"the URL {problem}", f"state {FORMS}")
 
 
 def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:

@@ -7,21 +7,18 @@ reply and in data packages, and no source in text messages. Source: Universal Ro
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import ProtocolError
 from ur_energy_model.telemetry.fields import FIELDS, WIDTH, ValueKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array
 
 HEADER = struct.Struct(">HB")
 MAX_FRAME = 0xFFFF
