@@ -24,3 +24,17 @@ Bytes: TypeAlias = NDArray[np.uint8]  # raw memory, such as serialised messages
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Receives the finished share of the work (0 to 1; NaN if unknown) and the current step."""
+
+
+class ClosedOnExit:
+    """A context manager whose end closes it."""
+
+    def close(self) -> None:
+        """Release what it holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

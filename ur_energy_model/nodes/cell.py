@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ur_energy_model.errors import InputError
@@ -49,10 +48,6 @@ def nodes(**options: Any) -> list[ManagedNode]:
     return [logger, estimator]
 
 
-def main() -> None:
+def main() -> int:
     """Console script."""
-    sys.exit(run_nodes(nodes))
-
-
-if __name__ == "__main__":
-    main()
+    return run_nodes(nodes)

@@ -358,10 +358,6 @@ class EstimatorNode(ManagedNode):
         return self.get_clock().now().nanoseconds if stamp is None else stamp
 
 
-def main() -> None:
+def main() -> int:
     """Console script."""
-    sys.exit(run_nodes(lambda: [EstimatorNode()]))
-
-
-if __name__ == "__main__":
-    main()
+    return run_nodes(lambda: [EstimatorNode()])

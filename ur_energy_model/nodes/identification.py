@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -159,10 +158,6 @@ def bus_figures(result: Identification) -> dict[str, object]:
     return figures
 
 
-def main() -> None:
+def main() -> int:
     """Console script."""
-    sys.exit(run_nodes(lambda: [IdentificationNode()], threads=2))
-
-
-if __name__ == "__main__":
-    main()
+    return run_nodes(lambda: [IdentificationNode()], threads=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections import deque
@@ -585,10 +584,6 @@ class LoggerNode(ManagedNode):
         return level, text, values
 
 
-def main() -> None:
+def main() -> int:
     """Console script."""
-    sys.exit(run_nodes(lambda: [LoggerNode()]))
-
-
-if __name__ == "__main__":
-    main()
+    return run_nodes(lambda: [LoggerNode()])

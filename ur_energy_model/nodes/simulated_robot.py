@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -80,10 +79,6 @@ class SimulatedRobotNode(ManagedNode):
         self.publish_parts({"controller": (OK, text, values)})
 
 
-def main() -> None:
+def main() -> int:
     """Console script."""
-    sys.exit(run_nodes(lambda: [SimulatedRobotNode()]))
-
-
-if __name__ == "__main__":
-    main()
+    return run_nodes(lambda: [SimulatedRobotNode()])

@@ -11,13 +11,13 @@ from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Self
+from ur_energy_model.typing import ClosedOnExit, Self
 
 DEPTH = 2000  # messages that may wait: four seconds of a driver with 500 Hz
 LOOK_PERIOD = 1.0  # period in which the publishers of the topic are looked up [s]
 
 
-class JointStatesSource:
+class JointStatesSource(ClosedOnExit):
     """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
     `lines` are about messages that were refused while others are used.
@@ -48,9 +48,6 @@ class JointStatesSource:
             pass  # from before the source was entered
         self._entered = time.monotonic()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End `read`; the subscription remains."""

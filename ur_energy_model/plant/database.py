@@ -25,7 +25,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import cell_text, new_file
 from ur_energy_model.plant.schema import TABLES, UNDIVIDED
 from ur_energy_model.plant.store import HistoryStore
-from ur_energy_model.typing import Progress, Self
+from ur_energy_model.typing import ClosedOnExit, Progress
 
 # Period: the days of the history that a question is about, in a time zone, and its shifts.
 
@@ -147,7 +147,7 @@ class QueryResult(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-class HistoryDatabase:
+class HistoryDatabase(ClosedOnExit):
     """Tables of a store as views `seconds`, `cycles`, `joint_seconds`, ...; a context manager.
 
     Tables that the store does not have yet are empty. Columns that older files lack are NULL. The
@@ -204,12 +204,6 @@ class HistoryDatabase:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release memory and files."""

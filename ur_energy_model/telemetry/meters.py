@@ -34,7 +34,7 @@ from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS, METER_FIELDS
 from ur_energy_model.telemetry.samples import WARNING, Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
-from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, ClosedOnExit, Self
 from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, choice, integer, with_suggestion
 
 POLL_SECONDS = 0.25  # period of the requests to a meter
@@ -155,7 +155,7 @@ class Meter:
             self._kept = arrived, np.append(self._kept[1], new, axis=1)[:, -MOST_READINGS:]
 
 
-class MeteredSource:
+class MeteredSource(ClosedOnExit):
     """A source whose batches have the readings of a meter as further columns.
 
     Args:
@@ -232,9 +232,6 @@ class MeteredSource:
     def __enter__(self) -> Self:
         self._source.__enter__()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 # Kinds of meters.

@@ -13,7 +13,7 @@ from typing import Protocol
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
-from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class SharedSource:
                 consumer.queue.put(Command(failed.result))
 
 
-class Consumer:
+class Consumer(ClosedOnExit):
     """One consumer's view of a shared source; a TelemetrySource itself."""
 
     def __init__(self, shared: SharedSource) -> None:
@@ -176,9 +176,6 @@ class Consumer:
             self._shared.lock.release()
         self._joined = True
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Leave the shared source, or end the attempt to connect."""

@@ -46,7 +46,7 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
 )
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array, Bytes, Mask, Self
+from ur_energy_model.typing import Array, Bytes, ClosedOnExit, Mask, Self
 from ur_energy_model.yaml_reader import excerpt
 
 Samples: TypeAlias = dict[str, NDArray[Any]]
@@ -484,7 +484,7 @@ _FIRST_SAMPLES = 100
 """Samples from which the period of a bag is measured: not every bag states its rate."""
 
 
-class BagSource:
+class BagSource(ClosedOnExit):
     """A bag as a TelemetrySource; entering raises RecordingError where it cannot be read.
 
     Args:
@@ -548,6 +548,3 @@ class BagSource:
     def close(self) -> None:
         """Release the bag."""
         self._next = None
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -57,7 +57,7 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
     concatenate,
 )
-from ur_energy_model.typing import Self
+from ur_energy_model.typing import ClosedOnExit, Self
 
 CHUNK_NS = 500_000_000
 _LONGEST_CHUNK_NS = 1_000_000_000
@@ -184,7 +184,7 @@ class _BagFile(McapWriter):
         return self.summary.counts.get(TELEMETRY, 0)
 
 
-class BagWriter:
+class BagWriter(ClosedOnExit):
     """A growing bag, readable after every chunk (half a second).
 
     Args:
@@ -374,12 +374,6 @@ class BagWriter:
         found = [TopicEntry.of_topic(topic, counts[number]) for number, topic in topics.items()]
         BagMetadata(entries, found, custom).write(self.path)
         self._named = len(self._extra.topics)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _open(self) -> _BagFile:
         """The open file; a new one if there is none."""

@@ -26,12 +26,12 @@ from ur_energy_model.telemetry.recording.writing_thread import (
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
 from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
-from ur_energy_model.typing import Self
+from ur_energy_model.typing import ClosedOnExit, Self
 
 READ_TIMEOUT = 0.2
 
 
-class Recorder:
+class Recorder(ClosedOnExit):
     """Records a telemetry source; entering it starts reading, `start` begins a bag.
 
     Of what the source sends while a bag is recorded, every sample is in the bag or counted as
@@ -91,9 +91,6 @@ class Recorder:
                 raise
         self._reading.start()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def start(self, path: Path | str | None = None) -> Path:
         """Begin a bag; returns its path, made from the name template if none is given.

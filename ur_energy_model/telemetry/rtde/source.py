@@ -33,7 +33,7 @@ from ur_energy_model.telemetry.samples import (
     Telemetry,
 )
 from ur_energy_model.telemetry.source import LinkStatus
-from ur_energy_model.typing import Array, Self
+from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 BATCH_SECONDS = 0.05
 SILENCE = 4.0
@@ -62,7 +62,7 @@ class LinkOptions:
     silence: float = SILENCE
 
 
-class RtdeSource:
+class RtdeSource(ClosedOnExit):
     """A controller as a TelemetrySource: every packet while connected, every loss a gap.
 
     After a loss it reconnects by itself, with increasing pauses, and requests the same fields at
@@ -189,9 +189,6 @@ class RtdeSource:
                     raise
             self._closed.wait(self._backoff)
             self._backoff = min(2 * self._backoff, LONGEST_BACKOFF)
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Disconnect; a `read` that waits in another thread ends soon."""
