@@ -454,16 +454,12 @@ class StateFile:
     Args:
         path: of the file.
         synced: whether each save waits for the disk, as that of the state.
-
-    Attributes:
-        values: by key; changed by `put`.
-        problem: why the last save failed, None if it did not.
     """
 
     def __init__(self, path: Path, *, synced: bool = True) -> None:
         self.path = path
-        self.values: dict[str, bytes] = {}
-        self.problem: str | None = None
+        self.values: dict[str, bytes] = {}  # by key; changed by `put`
+        self.problem: str | None = None  # why the last save failed, None if it did not
         self._synced = synced
         self._unsaved: dict[str, None] = {}
         self._connection: sqlite3.Connection | None = None

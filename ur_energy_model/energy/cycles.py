@@ -491,14 +491,11 @@ class CycleLog:
 
     Args:
         path: of the CSV file; its folder is created if missing.
-
-    Attributes:
-        problem: why rows wait or are lost, None if all are written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = user_path(path)
-        self.problem: str | None = None
+        self.problem: str | None = None  # why rows wait or are lost, None if all are written
         self._waiting: deque[dict[str, object]] = deque()
         self._dropped = 0
 

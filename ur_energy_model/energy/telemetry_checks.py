@@ -81,18 +81,13 @@ PAYLOAD: tuple[str, ...] = ("payload", "payload_cog", "payload_inertia")
 
 
 class OperatingConditions:
-    """The most recent operating conditions.
-
-    Attributes:
-        setup: mounting of the model, with the payload set in the controller once it is known.
-        speed_scaling: product of slider and limiter.
-        temperature: of the joints [n], degC; None where unknown.
-    """
+    """The most recent operating conditions."""
 
     def __init__(self, setup: Setup) -> None:
+        # mounting of the model, with the payload set in the controller once it is known
         self.setup = setup
-        self.speed_scaling = 1.0
-        self.temperature: Array | None = None
+        self.speed_scaling = 1.0  # product of slider and limiter
+        self.temperature: Array | None = None  # of the joints [n], degC; None where unknown
         self._payload_known = False
 
     def continue_from(self, earlier: OperatingConditions) -> None:

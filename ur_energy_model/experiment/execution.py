@@ -105,18 +105,13 @@ SILENCE = 1.0  # time without telemetry after which the connection counts as los
 
 
 class SafetyMonitor:
-    """Keeps the latest telemetry of a moving robot and detects problems; thread-safe.
-
-    Attributes:
-        batch: the latest samples; None before the first.
-        following_error: largest since `activate` [rad].
-    """
+    """Keeps the latest telemetry of a moving robot and detects problems; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.batch: Telemetry | None = None
+        self.batch: Telemetry | None = None  # the latest samples; None before the first
         self._received = time.monotonic()
-        self.following_error = 0.0
+        self.following_error = 0.0  # largest since `activate` [rad]
         self._problem, self._active = "", False
 
     def __call__(self, batch: Telemetry) -> None:

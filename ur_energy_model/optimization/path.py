@@ -130,13 +130,6 @@ class PathDynamics:
     The path is a smooth curve, twice differentiable, with as few knots as keep to the move: times
     of samples [k], s, positions [k, n], rad, and velocities [k, n], rad/s. N is chosen where None;
     temperatures of the joints [n], degC, are unknown where None.
-
-    Attributes:
-        duration: of the recorded move [s].
-        deviation: largest distance of the path from the recorded positions [rad].
-        length: largest travel of a joint along the path [rad].
-        s: ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move.
-        steps: their lengths [N].
     """
 
     def __init__(
@@ -149,7 +142,7 @@ class PathDynamics:
     ) -> None:
         self.model, self.dynamics, self.temperature = model, dynamics, temperature
         time, q, qd = move
-        self.duration = float(time[-1] - time[0])
+        self.duration = float(time[-1] - time[0])  # of the recorded move [s]
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
             q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
@@ -165,20 +158,23 @@ class PathDynamics:
             points = np.stack([np.interp(grid, share, column) for column in q.T], axis=1)
             points[0], points[-1] = q[0], q[-1]
             self._spline = CubicSpline(grid, points)
+            # largest distance of the path from the recorded positions [rad]
             self.deviation = float(np.abs(self.path(share) - q).max())
             if self.deviation <= DEVIATION or knots >= min(_MOST, len(q) // 2):
                 break
             knots *= 2
         slope = np.abs(self.path(np.linspace(0.0, 1.0, 201), 1))
+        # largest travel of a joint along the path [rad]
         self.length = float(slope.mean(axis=0).max())
         # Half way between even times of the recorded motion, and one that starts and ends smoothly.
         if intervals is None:
             intervals = int(np.clip(duration / INTERVAL, INTERVALS, MOST_INTERVALS))
         even = np.linspace(0.0, 1.0, intervals + 1)
         recorded = np.interp(even, *self._recorded[:2])
+        # ends of the intervals [N + 1], from 0 to 1, denser at the slow ends of a move
         self.s = 0.5 * (recorded + 0.5 * (1.0 - np.cos(np.pi * even)))
         self.s[0], self.s[-1] = 0.0, 1.0
-        self.steps = np.diff(self.s)
+        self.steps = np.diff(self.s)  # their lengths [N]
         q, self.slope, self.curvature = (
             self.path(0.5 * (self.s[1:] + self.s[:-1]), order) for order in range(3)
         )

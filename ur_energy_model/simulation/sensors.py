@@ -18,14 +18,11 @@ Lazy = dict[str, Callable[[], RtdeValue]]
 
 
 class RtdeOutputs(dict[str, RtdeValue]):
-    """RTDE field name -> value in the current cycle.
-
-    Attributes:
-        lazy: functions of values that few clients need, called on first access in a cycle.
-    """
+    """RTDE field name -> value in the current cycle."""
 
     def __init__(self) -> None:
         super().__init__()
+        # functions of values that few clients need, called on first access in a cycle
         self.lazy: Lazy = {}
 
     def __missing__(self, name: str) -> RtdeValue:

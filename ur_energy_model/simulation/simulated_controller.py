@@ -101,10 +101,6 @@ class SimulatedController:
     tick. `speed` is a factor on real time, `report` is called with every message for users, `wall`
     are addresses of a meter at the mains (`serve_meter`).
 
-    Attributes:
-        box: the controller without its ports.
-        ticker: cycles so far, and how punctual they were.
-
     Raises:
         ControllerError: a port cannot be opened.
     """
@@ -121,7 +117,8 @@ class SimulatedController:
         report: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.host, self._report, self.faults = host, report, faults or Faults()
-        self.box = ControlBox(arm, identity)
+        self.box = ControlBox(arm, identity)  # the controller without its ports
+        # cycles so far, and how punctual they were
         self.ticker = Ticker(1.0 / (self.box.rate * speed))
         self._to_skip = 0
         self._stop = threading.Event()

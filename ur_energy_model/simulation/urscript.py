@@ -182,15 +182,13 @@ class Arguments:
 
     Every method, and the constructor, raises `ScriptError`, which ends the program with a message,
     where an argument is missing, unknown, of another type, not finite or out of range.
-
-    Attributes:
-        given: argument by parameter name.
     """
 
     def __init__(self, call: Call, parameters: tuple[str, ...]) -> None:
         if len(call.positional) > len(parameters):
             raise ScriptError(f"{call.name} takes at most {len(parameters)} arguments")
         self._function = call.name
+        # argument by parameter name
         self.given = dict(zip(parameters, call.positional, strict=False))
         for key, value in call.named.items():
             if key not in parameters or key in self.given:

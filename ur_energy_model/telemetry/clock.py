@@ -34,17 +34,12 @@ class HostClock:
 
     Sources stamp samples and events by `now`, which never steps. Consumers add the `correction`
     (`corrected`, `stamp`), which is constant while it is held.
-
-    Attributes:
-        correction: what steps of the system's clock have added to `now` [ns].
-        steps: number of steps noticed so far.
-        last_step: extent of the last one [s], positive where the clock was set forward.
     """
 
     def __init__(self) -> None:
-        self.correction = 0
-        self.steps = 0
-        self.last_step = 0.0
+        self.correction = 0  # what steps of the system's clock have added to `now` [ns]
+        self.steps = 0  # number of steps noticed so far
+        self.last_step = 0.0  # extent of the last one [s], positive where the clock was set forward
         self._lock = threading.Lock()
         self._holders = 0
         self._offset = self._seen = _wall_minus_monotonic()

@@ -152,13 +152,10 @@ class ClockMap:
     Stamps always increase and follow the controller's clock within 0.1 % (1 % in the first
     seconds), also across reconnections. After a restart of the controller's clock the map starts
     again after the last stamp.
-
-    Attributes:
-        drift: how much faster the host's clock runs, relative.
     """
 
     def __init__(self) -> None:
-        self.drift = 0.0
+        self.drift = 0.0  # how much faster the host's clock runs, relative
         self._last_stamp = 0
         self._last_time = math.nan
         self._started = False
