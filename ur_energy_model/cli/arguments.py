@@ -60,11 +60,8 @@ def chosen_model(
         return ChosenModel(generic_model(robot or recorded_robot(recordings)), None)
     loaded = load_model(model)
     if robot is not None and load_robot(robot).name != loaded.robot_name:
-        raise WrongRobotError(
-            model,
-            f"is a model of a {loaded.robot_name}, not of a {load_robot(robot).name}",
-            "leave out --robot, or give another model",
-        )
+        problem = f"is a model of a {loaded.robot_name}, not of a {load_robot(robot).name}"
+        raise WrongRobotError(model, problem, "leave out --robot, or give another model")
     return ChosenModel(loaded, model)
 
 
@@ -92,11 +89,8 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
         if name is not None:
             return name
         source = bag
-    raise InputError(
-        source,
-        "does not name the robot" if recordings else "is missing, and there is no model",
-        "give --robot NAME, such as --robot ur5e, or a model file",
-    )
+    problem = "does not name the robot" if recordings else "is missing, and there is no model"
+    raise InputError(source, problem, "give --robot NAME, such as --robot ur5e, or a model file")
 
 
 def tariff_given(options: argparse.Namespace) -> Tariff:

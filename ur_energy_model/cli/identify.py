@@ -121,11 +121,8 @@ def _given_setup(
     gravity = options.gravity or [0.0, 0.0, -robot.controller_gravity]
     magnitude = float(np.linalg.norm(gravity))
     if not GRAVITY.low <= magnitude <= GRAVITY.high:
-        raise InputError(
-            "--gravity",
-            f"has the magnitude {magnitude:g}, not that of gravity",
-            "give X Y Z in m/s^2",
-        )
+        problem = f"has the magnitude {magnitude:g}, not that of gravity"
+        raise InputError("--gravity", problem, "give X Y Z in m/s^2")
     return Setup(np.array(gravity), Payload() if payload is None else payload)
 
 

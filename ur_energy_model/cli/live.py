@@ -97,11 +97,9 @@ def _model(options: argparse.Namespace) -> Callable[[RecordingInfo], tuple[Energ
 
     def named_by_controller(info: RecordingInfo) -> tuple[EnergyModel, str]:
         if info.robot is None:
-            raise ControllerError(
-                options.host,
-                "its dashboard server does not name the arm",
-                "name the arm: --robot NAME, such as --robot ur5e",
-            )
+            problem = "its dashboard server does not name the arm"
+            remedy = "name the arm: --robot NAME, such as --robot ur5e"
+            raise ControllerError(options.host, problem, remedy)
         chosen = chosen_model(None, info.robot)
         return chosen.model, chosen.words
 

@@ -21,11 +21,8 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 def run(options: argparse.Namespace) -> None:
     """Run a protocol."""
     if options.simulated == (options.host is not None):
-        raise InputError(
-            "--host",
-            "and --simulated exclude each other, and one is needed",
-            "give one of them: --host ADDRESS of a robot, or --simulated",
-        )
+        remedy = "give one of them: --host ADDRESS of a robot, or --simulated"
+        raise InputError("--host", "and --simulated exclude each other, and one is needed", remedy)
     if options.protocol == "all":
         _run_all(options)
         return

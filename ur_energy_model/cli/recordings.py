@@ -64,11 +64,8 @@ def record(options: argparse.Namespace) -> None:
             metered = MeteredSource(source, meter)
         opened.enter_context(metered)
         if source.info.robot is None:
-            raise InputError(
-                options.host,
-                "its dashboard server does not name the arm",
-                "name the arm: --robot NAME, such as --robot ur5e",
-            )
+            remedy = "name the arm: --robot NAME, such as --robot ur5e"
+            raise InputError(options.host, "its dashboard server does not name the arm", remedy)
         if source.missing_fields:
             note(f"the controller does not have: {', '.join(source.missing_fields)}")
         rate, wanted = source.info.rate, options.rate
@@ -104,11 +101,8 @@ def record(options: argparse.Namespace) -> None:
     if status.unreadable and short is None:
         short = f"{status.unreadable} samples cannot be read back"
     if short is not None or status.stopped_because is not None:
-        raise IncompleteRecordingError(
-            options.output,
-            f"less was recorded than asked for: {status.stopped_because or short}",
-            "the rest is readable",
-        )
+        problem = f"less was recorded than asked for: {status.stopped_because or short}"
+        raise IncompleteRecordingError(options.output, problem, "the rest is readable")
 
 
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:

@@ -102,11 +102,9 @@ class EnergyCounters:
                     journal.path.unlink()
             known = known or self._kept(COUNTERS)
         except ValueError as error:
-            raise InputError(
-                where,
-                f"is not a state file of energy counters ({error})",
-                "restore it, or move it away to start from zero",
-            ) from error
+            problem = f"is not a state file of energy counters ({error})"
+            remedy = "restore it, or move it away to start from zero"
+            raise InputError(where, problem, remedy) from error
         if known is None:
             return None
         entry = journal.values.get(JOURNAL, b"")

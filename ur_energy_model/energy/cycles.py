@@ -145,12 +145,9 @@ class CycleDetector:
             return {index: Mark(back, program) for index, back in ends.items()}
         if self.trigger != "none":
             if (name := TRIGGER_FIELD[self.trigger]) not in columns:
-                raise MissingFieldError(
-                    batch.info.source,
-                    f"is missing, which cycle_trigger {self.trigger} needs",
-                    "set cycle_trigger to none",
-                    field=name,
-                )
+                problem = f"is missing, which cycle_trigger {self.trigger} needs"
+                remedy = "set cycle_trigger to none"
+                raise MissingFieldError(batch.info.source, problem, remedy, field=name)
             found = self._signals(batch, self.trigger)
             starts.update(k for k, kind in found if kind in (PROGRAM, self.output))
         marks = {}

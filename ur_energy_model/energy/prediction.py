@@ -119,11 +119,8 @@ def predict_energy(
             speed_scaling is not positive.
     """
     if plan.q.shape[1] != model.dof:
-        raise InputError(
-            plan.source,
-            f"has {plan.q.shape[1]} joints, the model {model.dof}",
-            "give a trajectory of this robot",
-        )
+        problem = f"has {plan.q.shape[1]} joints, the model {model.dof}"
+        raise InputError(plan.source, problem, "give a trajectory of this robot")
     if not 0 < speed_scaling < np.inf:
         raise InputError(plan.source, "the robot's speed scaling is zero", "raise the speed slider")
     robot = model.description() if dynamics is None else dynamics.robot

@@ -218,22 +218,17 @@ class UsableSamples:
 def check_joints(model: EnergyModel, robot: RobotDescription) -> None:
     """Raise WrongRobotError for a model whose joints are not those of its robot."""
     if tuple(joint.name for joint in model.joints) != robot.joint_names:
-        raise WrongRobotError(
-            f"model of {model.robot}",
-            f"its joints are not those of {robot.name}",
-            "give a model of this robot, or identify it again",
-        )
+        problem = f"its joints are not those of {robot.name}"
+        remedy = "give a model of this robot, or identify it again"
+        raise WrongRobotError(f"model of {model.robot}", problem, remedy)
 
 
 def check_robot(path: str | Path, info: RecordingInfo, robot: RobotDescription) -> None:
     """Raise WrongRobotError for a recording that names another robot."""
     if info.robot is not None and info.robot != robot.name:
-        raise WrongRobotError(
-            path,
-            f"was recorded on a {info.robot}, not a {robot.name}",
-            f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag",
-            field="robot",
-        )
+        problem = f"was recorded on a {info.robot}, not a {robot.name}"
+        remedy = f"use a model of a {info.robot} (identify: --robot {info.robot}) or another bag"
+        raise WrongRobotError(path, problem, remedy, field="robot")
 
 
 UNLIKELY_FRICTION = 2.0
@@ -335,12 +330,9 @@ def check_width(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
     for name in names:
         values = batch[name]
         if values.ndim == 2 and values.shape[1] != dof:
-            raise RecordingError(
-                path,
-                f"has {values.shape[1]} joints, the robot {dof}",
-                "use the robot, or a model of the robot, that was recorded",
-                field=name,
-            )
+            problem = f"has {values.shape[1]} joints, the robot {dof}"
+            remedy = "use the robot, or a model of the robot, that was recorded"
+            raise RecordingError(path, problem, remedy, field=name)
 
 
 def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof: int) -> None:
@@ -356,12 +348,9 @@ def check_batch(path: str | Path, batch: Telemetry, names: tuple[str, ...], dof:
         values = batch[name]
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-            raise RecordingError(
-                path,
-                f"value at t = {batch.time[row]:.3f} s is not a finite number",
-                "remove that part of the recording, or record again",
-                field=name,
-            )
+            problem = f"value at t = {batch.time[row]:.3f} s is not a finite number"
+            remedy = "remove that part of the recording, or record again"
+            raise RecordingError(path, problem, remedy, field=name)
     first = possible(batch)[2]
     if first is not None:
         raise RecordingError(

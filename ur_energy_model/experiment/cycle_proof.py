@@ -68,11 +68,9 @@ class Proof:
         for motion in (before, after):
             ends = motion.sample(np.array([0.0, motion.duration]))[0]
             if np.abs(ends[1] - ends[0]).max() > CLOSED:
-                raise InputError(
-                    cycle.source,
-                    "the cycle does not end where it starts, so it cannot be repeated",
-                    "record a program that returns to its start",
-                )
+                problem = "the cycle does not end where it starts, so it cannot be repeated"
+                remedy = "record a program that returns to its start"
+                raise InputError(cycle.source, problem, remedy)
         return cls(cycle.robot, before, after, cycles)
 
     @property

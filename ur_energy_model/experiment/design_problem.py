@@ -55,11 +55,8 @@ def needs_of(model: EnergyModel, path: str | Path) -> tuple[Need, ...]:
     try:
         return tuple(built(list[Need], model.provenance[NEEDS]))
     except (KeyError, ValueError) as error:
-        raise InputError(
-            path,
-            "has no list of what it lacks",
-            "give a model that was learned (ur_energy learn, or the estimator with learn:=on)",
-        ) from error
+        remedy = "give a model that was learned (ur_energy learn, or the estimator with learn:=on)"
+        raise InputError(path, "has no list of what it lacks", remedy) from error
 
 
 def gaps_among(
@@ -82,11 +79,8 @@ def gaps_among(
         low, high = need.speed_range or (0.0, most)
         out.append(SpeedGap(need.joint, min(low, 0.8 * most), min(high, most)))
     if not out:
-        raise InputError(
-            path,
-            "lacks nothing that a trajectory could show",
-            "go on with ordinary work, or leave --for-gap out for a trajectory of all joints",
-        )
+        remedy = "go on with ordinary work, or leave --for-gap out for a trajectory of all joints"
+        raise InputError(path, "lacks nothing that a trajectory could show", remedy)
     return tuple(out)
 
 

@@ -50,11 +50,8 @@ class ArmTopics:
 
     def __post_init__(self) -> None:
         if not _NAMESPACE.fullmatch(self.namespace):
-            raise InputError(
-                "--namespace",
-                f"'{self.namespace}' is not a ROS name",
-                "use letters, digits and _, and begin with no digit",
-            )
+            remedy = "use letters, digits and _, and begin with no digit"
+            raise InputError("--namespace", f"'{self.namespace}' is not a ROS name", remedy)
 
     def name_of(self, topic: topics.Topic) -> str:
         """Full name of a topic."""

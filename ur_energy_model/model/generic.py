@@ -46,11 +46,9 @@ def generic_model(robot: str | RobotDescription) -> EnergyModel:
     known = generic_models()
     # A file of the user may describe another arm under a known name.
     if description.source not in known:
-        raise ModelFileError(
-            description.source or description.name,
-            f"this robot has no generic model, only {', '.join(known)} have one",
-            "identify a model of it (ur_energy identify) and give that",
-        )
+        problem = f"this robot has no generic model, only {', '.join(known)} have one"
+        remedy = "identify a model of it (ur_energy identify) and give that"
+        raise ModelFileError(description.source or description.name, problem, remedy)
     return load_model(config_file("models", f"{description.source}.yaml"))
 
 

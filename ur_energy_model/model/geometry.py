@@ -74,11 +74,8 @@ def load_capsules(
     if path is None:
         path = config_file("geometry", f"{robot}.yaml")
         if not path.is_file() or path.parent != config_file("geometry"):
-            raise RobotFileError(
-                path,
-                "this arm has no capsule geometry",
-                "write one like config/geometry/ur5e.yaml",
-            )
+            problem = "this arm has no capsule geometry"
+            raise RobotFileError(path, problem, "write one like config/geometry/ur5e.yaml")
     root = YamlTree.read(path, RobotFileError, "correct the line or restore the file")
     with Record(root) as keys:
         keys.schema(SCHEMA)

@@ -127,12 +127,9 @@ def save_model(model: EnergyModel, path: str | Path, *, header: str = _HEADER) -
     try:
         model_from_document(document(model), str(path))
     except ModelFileError as error:
-        raise ModelFileError(
-            path,
-            f"would not be a valid model file ({error.problem})",
-            "identify from a recording with more motion of every joint",
-            field=error.field,
-        ) from None
+        problem = f"would not be a valid model file ({error.problem})"
+        remedy = "identify from a recording with more motion of every joint"
+        raise ModelFileError(path, problem, remedy, field=error.field) from None
     write_text(path, model_text(model, header=header), ModelFileError)
 
 

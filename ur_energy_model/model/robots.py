@@ -128,11 +128,8 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
-            raise RobotFileError(
-                str(name_or_file),
-                "no such robot",
-                f"use one of {', '.join(available_robots())} or the path of a robot YAML file",
-            )
+            remedy = f"use one of {', '.join(available_robots())} or the path of a robot YAML file"
+            raise RobotFileError(str(name_or_file), "no such robot", remedy)
     return _parse(path, YamlTree.read(path, RobotFileError, _REMEDY))
 
 

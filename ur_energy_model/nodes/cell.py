@@ -36,12 +36,8 @@ def nodes(**options: Any) -> list[ManagedNode]:
     logger = LoggerNode(lambda: shared.consumer(), **options)
     estimator = EstimatorNode(lambda: shared.consumer(), **options)
     if estimator.parameters.source != "rtde":
-        raise InputError(
-            "cell_node",
-            f"is {estimator.parameters.source}, but both nodes share an RTDE connection",
-            "start estimator_node instead",
-            field="source",
-        )
+        problem = f"is {estimator.parameters.source}, but both nodes share an RTDE connection"
+        raise InputError("cell_node", problem, "start estimator_node instead", field="source")
     if estimator.parameters.robot_ip != logger.parameters.robot_ip:
         address = logger.parameters.robot_ip
         estimator.log(WARN, f"robot_ip is ignored: the connection is the logger's, to {address}")

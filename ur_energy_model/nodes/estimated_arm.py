@@ -347,11 +347,8 @@ class EstimatedArm:
         except RobotFileError:
             same = True  # the file was moved; the estimator compares the joints
         if not same:
-            raise WrongRobotError(
-                self.path or "",
-                f"is a model of {model.robot}, not of {self.robot.name}",
-                "give a model of this robot",
-            )
+            problem = f"is a model of {model.robot}, not of {self.robot.name}"
+            raise WrongRobotError(self.path or "", problem, "give a model of this robot")
 
     def _modification_time(self) -> int | None:
         try:

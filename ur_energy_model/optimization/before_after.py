@@ -123,11 +123,8 @@ def recorded_production(path: str | Path) -> Production:
     motion = read_motion(path, load_robot(info.robot))
     power, telemetry = motion.telemetry.bus_power, motion.telemetry
     if power is None or not np.isfinite(power).any():
-        raise RecordingError(
-            path,
-            "has no bus power, so that energies of cycles are not measured",
-            "record actual_robot_voltage and actual_robot_current",
-        )
+        problem = "has no bus power, so that energies of cycles are not measured"
+        raise RecordingError(path, problem, "record actual_robot_voltage and actual_robot_current")
     moves = find_moves(motion)
     found = find_cycles(motion, moves)
     energy, columns = cycle_energies(motion, found, power), telemetry.columns
@@ -178,11 +175,8 @@ def stored_production(
     )
     arms = sorted(set(rows["arm"]))
     if not arms:
-        raise InputError(
-            "--history",
-            "has no cycle with measured energy of this arm",
-            "add recordings with bus power, or name another arm: --arm",
-        )
+        remedy = "add recordings with bus power, or name another arm: --arm"
+        raise InputError("--history", "has no cycle with measured energy of this arm", remedy)
     if len(arms) > 1:
         raise InputError(
             "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"

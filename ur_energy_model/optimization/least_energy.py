@@ -285,9 +285,6 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
             return TimeLaw(arm, b)
     laws = EnergyLaws(arm, limits)
     if not laws.possible:
-        raise InputError(
-            source,
-            "no time law keeps the limits of torque and acceleration on its path",
-            "check payload and mounting, or raise the limits",
-        )
+        problem = "no time law keeps the limits of torque and acceleration on its path"
+        raise InputError(source, problem, "check payload and mounting, or raise the limits")
     return laws.cheapest(-HIGH_PRICE)

@@ -240,11 +240,8 @@ def with_locks(
     program = cycle.program
     wrong = [str(number) for number in options.keep if not 1 <= number <= len(program)]
     if wrong:
-        raise InputError(
-            "--keep",
-            f"there is no step {', '.join(wrong)} in the sheet",
-            f"give numbers from 1 to {len(program)}",
-        )
+        problem = f"there is no step {', '.join(wrong)} in the sheet"
+        raise InputError("--keep", problem, f"give numbers from 1 to {len(program)}")
     locked = {program[number - 1] for number in options.keep}
     slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
     moves = []

@@ -62,11 +62,8 @@ def optimize_moves(
             )
         stops = np.flatnonzero(still)
     if len(stops) > MOST_MOVES + 1 or plan.duration > LONGEST:
-        raise InputError(
-            plan.source,
-            f"lasts over {LONGEST:.0f} s or has over {MOST_MOVES} stops",
-            "optimize it in parts",
-        )
+        problem = f"lasts over {LONGEST:.0f} s or has over {MOST_MOVES} stops"
+        raise InputError(plan.source, problem, "optimize it in parts")
     starts: list[float] = []
     moves: list[Motion] = []
     for first, last in pairwise(stops.tolist()):
@@ -109,11 +106,8 @@ def optimize_plan(
     arm = PathDynamics(model, dynamics, (time, q, qd), temperature)
     fastest = fastest_law(arm, limits, plan.source)
     if length < fastest.duration:
-        raise InputError(
-            plan.source,
-            f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s",
-            "give it more time",
-        )
+        problem = f"takes at least {fastest.duration:.3f} s within the limits, not {length:.3f} s"
+        raise InputError(plan.source, problem, "give it more time")
     holding = holding_power(model, dynamics, q[[0, -1]], temperature)
     allocator = Allocator([(arm, limits)], float(holding.min()), [fastest])
     times, *motion = allocator.allocate(length).laws[0].sample(PERIOD)

@@ -79,11 +79,8 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
     known = "target_qd" in columns and "target_qdd" in columns
     by_hand = np.any(columns.get("robot_mode", np.zeros(0)) == BACKDRIVE)
     if by_hand or (known and freedrive_samples(telemetry).any()):
-        raise RecordingError(
-            path,
-            "contains freedrive: the arm was moved by hand, which is no motion of a program",
-            "record the program running on its own",
-        )
+        problem = "contains freedrive: the arm was moved by hand, which is no motion of a program"
+        raise RecordingError(path, problem, "record the program running on its own")
     if "target_q" in columns and "target_qd" in columns:
         targets = (columns["target_q"], columns["target_qd"], columns.get("target_qdd"))
         return RecordedMotion(telemetry, *targets, measured=False, cut=cut)

@@ -222,11 +222,8 @@ def analyse(
         compared = compare(model, recording, setups, FrictionAnchor(model))
         parts = [part for part in compared if part.motion.time[0] < start + DRAWN_SECONDS]
         if not parts:
-            raise RecordingError(
-                bag,
-                "has no second in which the robot runs without interruption",
-                "record while it moves, brakes released",
-            )
+            problem = "has no second in which the robot runs without interruption"
+            raise RecordingError(bag, problem, "record while it moves, brakes released")
         columns = [
             (
                 *(part.motion.time, part.motion.q, part.motion.qd, part.motion.qdd),

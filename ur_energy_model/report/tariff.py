@@ -24,11 +24,9 @@ class Tariff:
 
     def __post_init__(self) -> None:
         if self.supply_efficiency is not None and not 0 < self.supply_efficiency <= 1:
-            raise InputError(
-                "--supply-efficiency",
-                f"{self.supply_efficiency:g} is not a share",
-                "give a number above 0 and at most 1, such as 0.85",
-            )
+            problem = f"{self.supply_efficiency:g} is not a share"
+            remedy = "give a number above 0 and at most 1, such as 0.85"
+            raise InputError("--supply-efficiency", problem, remedy)
 
     def cost(self, bus: float, wall: float | None) -> float | None:
         """Cost of an energy at bus and wall [J]."""

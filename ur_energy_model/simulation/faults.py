@@ -89,31 +89,23 @@ def parse_fault(text: str, now: float = 0.0) -> Fault:
     match = _SPELLING.fullmatch(text.strip())
     kind = FAULTS.get(match["name"]) if match else None
     if match is None or kind is None:
-        raise InputError(
-            f"fault {text!r}",
-            "is unknown or malformed",
-            f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}",
-        )
+        remedy = f"write NAME[@T[+D]][:ARGUMENT] with NAME one of {', '.join(FAULTS)}"
+        raise InputError(f"fault {text!r}", "is unknown or malformed", remedy)
     argument = match["argument"] or kind.default
     if kind.argument == "joint" and argument in list("012345"):  # as up to version 0.1
         argument = JOINT_NAMES[int(argument)]
     if argument and not kind.argument:
         raise InputError(f"fault {text!r}", "takes no argument", f"write {kind.name}")
     if not _usable(kind, argument):
-        raise InputError(
-            f"fault {text!r}",
-            f"has argument {argument!r}, expected: {kind.argument}",
-            f"for example, write {kind.name}:{kind.default}",
-        )
+        problem = f"has argument {argument!r}, expected: {kind.argument}"
+        remedy = f"for example, write {kind.name}:{kind.default}"
+        raise InputError(f"fault {text!r}", problem, remedy)
     try:
         start = float(match["start"] or 0.0)
         duration = kind.duration if match["duration"] is None else float(match["duration"])
     except ValueError:
-        raise InputError(
-            f"fault {text!r}",
-            "has an invalid time",
-            "write seconds, for example voltage_dip@10+0.5:30",
-        ) from None
+        remedy = "write seconds, for example voltage_dip@10+0.5:30"
+        raise InputError(f"fault {text!r}", "has an invalid time", remedy) from None
     return Fault(kind, now + start, duration, argument)
 
 

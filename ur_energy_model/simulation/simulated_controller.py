@@ -296,23 +296,16 @@ class Simulation:
         for host in () if self.allow_network else hosts:
             if is_loopback(host):
                 continue
-            raise ControllerError(
-                host,
-                "is not a loopback address: other machines could mistake it for a robot",
-                "use 127.0.0.1, 127.0.0.2, ... or add --allow-network",
-            )
+            problem = "is not a loopback address: other machines could mistake it for a robot"
+            remedy = "use 127.0.0.1, 127.0.0.2, ... or add --allow-network"
+            raise ControllerError(host, problem, remedy)
         if robot.dof != 6:
-            raise InputError(
-                robot.name,
-                f"has {robot.dof} joints, but RTDE has six",
-                "simulate an arm with six joints",
-            )
+            problem = f"has {robot.dof} joints, but RTDE has six"
+            raise InputError(robot.name, problem, "simulate an arm with six joints")
         if (robot.generation == "cb3") != (version[0] < 5):
-            raise InputError(
-                "--controller-version",
-                f"{'.'.join(map(str, version))} does not run {robot.name}",
-                "CB3 arms have 3.x, e-Series arms 5.x or 10.x",
-            )
+            problem = f"{'.'.join(map(str, version))} does not run {robot.name}"
+            remedy = "CB3 arms have 3.x, e-Series arms 5.x or 10.x"
+            raise InputError("--controller-version", problem, remedy)
         if not self.speed >= 1e-3:
             raise InputError(
                 "--speed", f"is {self.speed:g}", "give a positive factor of 0.001 or more"

@@ -147,11 +147,9 @@ class TcpServer:
             listener.listen(16)
         except OSError as error:
             listener.close()
-            raise ControllerError(
-                host,
-                f"port {port} cannot be opened ({error.strerror})",
-                "choose a free address such as 127.0.0.2 with --host",
-            ) from error
+            problem = f"port {port} cannot be opened ({error.strerror})"
+            remedy = "choose a free address such as 127.0.0.2 with --host"
+            raise ControllerError(host, problem, remedy) from error
         listener.setblocking(False)
         self._listeners[listener] = make_session
         return int(listener.getsockname()[1])

@@ -55,11 +55,8 @@ def opcua_sink(url: str, options: SinkOptions, actions: ArmActions | None = None
     address = server_address("opcua", parts.netloc, options)
     credentials = read_credentials(options.credentials).opcua
     if not (address.is_loopback or credentials.users):
-        raise InputError(
-            OPTION,
-            f"{address} can be reached from other machines, and there are no users",
-            "state opcua: users: in the file of --credentials",
-        )
+        problem = f"{address} can be reached from other machines, and there are no users"
+        raise InputError(OPTION, problem, "state opcua: users: in the file of --credentials")
     # Without a handler, its warnings about clients would appear between the lines of the terminal.
     logging.getLogger("asyncua").addHandler(logging.NullHandler())
     path, certificate = parts.path if parts.path != "/" else "", server_certificate(credentials)

@@ -201,12 +201,9 @@ class Telemetry:
         """
         for name in names:
             if name not in self.columns:
-                raise MissingFieldError(
-                    self.info.source,
-                    f"field is missing, and {purpose} needs it",
-                    "record again with this field (ur_energy record does by default)",
-                    field=name,
-                )
+                problem = f"field is missing, and {purpose} needs it"
+                remedy = "record again with this field (ur_energy record does by default)"
+                raise MissingFieldError(self.info.source, problem, remedy, field=name)
 
     @property
     def duration(self) -> float:

@@ -219,11 +219,9 @@ def named_motion(
         )
     trajectory = load_trajectory(path)
     if trajectory.dof != robot.dof:
-        raise InputError(
-            path,
-            f"moves {trajectory.dof} joints, {robot.name} has {robot.dof}",
-            f"design one for this arm with 'ur_energy excite --robot {robot.name}'",
-        )
+        problem = f"moves {trajectory.dof} joints, {robot.name} has {robot.dof}"
+        remedy = f"design one for this arm with 'ur_energy excite --robot {robot.name}'"
+        raise InputError(path, problem, remedy)
     return trajectory
 
 

@@ -55,11 +55,8 @@ class Plan:
         parts = [part for part in (self.q, self.qd, self.qdd) if part is not None]
         possible = all((np.abs(part) <= LARGEST).all() for part in parts)
         if not (possible and np.isfinite(self.time).all()):
-            raise InputError(
-                self.source,
-                "contains values that are not finite or impossible",
-                "correct or remove those points",
-            )
+            problem = "contains values that are not finite or impossible"
+            raise InputError(self.source, problem, "correct or remove those points")
         with np.errstate(over="ignore"):
             steps, duration = np.diff(self.time), float(self.time[-1] - self.time[0])
         if (steps < SHORTEST_STEP).any():
@@ -68,11 +65,8 @@ class Plan:
                 self.source, f"time does not increase at point {place}", "sort the points by time"
             )
         if not duration <= LONGEST:
-            raise InputError(
-                self.source,
-                f"lasts {duration:.6g} s, longer than {LONGEST:.0f} s",
-                "predict it in parts",
-            )
+            problem = f"lasts {duration:.6g} s, longer than {LONGEST:.0f} s"
+            raise InputError(self.source, problem, "predict it in parts")
 
     @property
     def duration(self) -> float:
@@ -245,11 +239,8 @@ def _numbers(
     for count, row in enumerate(rows, start=1):
         check_points(path, max(count, 2))
         if len(row) != width:
-            raise InputError(
-                path,
-                f"line {count + 1} has {len(row)} columns, the header {width}",
-                "correct that line",
-            )
+            problem = f"line {count + 1} has {len(row)} columns, the header {width}"
+            raise InputError(path, problem, "correct that line")
         cells = zip(names, places, strict=True)
         numbers.extend(_number(path, name, row[place]) for name, place in cells)
     return np.array(numbers).reshape(count, len(names))

@@ -65,18 +65,13 @@ class RtdeConnection:
                 raise ValueError  # the system would take another address or port
             self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT)
         except ValueError:  # also a UnicodeError, for "192.168..10"
-            raise ControllerError(
-                printable(host) or "''",
-                f"is not the address of a controller (port {port})",
-                "check the address",
-            ) from None
+            problem = f"is not the address of a controller (port {port})"
+            raise ControllerError(printable(host) or "''", problem, "check the address") from None
         except OSError as error:
             reason = "does not answer" if isinstance(error, TimeoutError) else _reason(error)
-            raise ControllerError(
-                host,
-                f"no connection to port {port} ({reason})",
-                "check that the robot is switched on, its address, and the network",
-            ) from None
+            problem = f"no connection to port {port} ({reason})"
+            remedy = "check that the robot is switched on, its address, and the network"
+            raise ControllerError(host, problem, remedy) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
         self._poller = select.poll()
@@ -208,11 +203,9 @@ class RtdeConnection:
                     self._note(packet)
             rest = deadline - time.monotonic()
             if rest <= 0:
-                raise ControllerError(
-                    self._host,
-                    f"accepts connections but does not answer ({kind.name.lower()})",
-                    "restart the controller, or " + CHECK_PORT,
-                )
+                problem = f"accepts connections but does not answer ({kind.name.lower()})"
+                remedy = "restart the controller, or " + CHECK_PORT
+                raise ControllerError(self._host, problem, remedy)
             self._read(rest)
 
     def _not_rtde(self, problem: str) -> ProtocolError:

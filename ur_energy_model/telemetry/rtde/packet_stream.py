@@ -124,11 +124,9 @@ class PacketStream:
             return replace(gap, missing=max(0, round(away / period) - 1), cause=cause, away=away)
         gained = float((leads - self._leads).min())
         if gained > AHEAD_SECONDS + AHEAD_SHARE * away and not self.same_serial:
-            raise WrongRobotError(
-                self._peer,
-                "is another controller: its clock is ahead of that of the one before",
-                "connect the robot that the recording began with, or start another",
-            )
+            problem = "is another controller: its clock is ahead of that of the one before"
+            remedy = "connect the robot that the recording began with, or start another"
+            raise WrongRobotError(self._peer, problem, remedy)
         return replace(gap, cause=f"connection lost: {loss}")
 
 

@@ -313,11 +313,8 @@ class RtdeSource(ClosedOnExit):
                 if sum(map(len, found)) >= needed:
                     break
         if not found:
-            raise ControllerError(
-                self._host,
-                "accepts the recipe but sends no data",
-                "restart the controller's RTDE interface",
-            )
+            problem = "accepts the recipe but sends no data"
+            raise ControllerError(self._host, problem, "restart the controller's RTDE interface")
         arrival, records = HOST_CLOCK.now(), self._recipe.join(found)
         times = records["timestamp"].astype(float)
         self._stream.check_times(times)
