@@ -37,7 +37,7 @@ class ArmState(IntEnum):
 
 _STANDSTILL = int(ArmState.STANDSTILL)
 """Comparing arrays with members of an enumeration takes several times longer."""
-BOX_TERMS = np.eye(TERMS)[np.minimum(ArmState, _STANDSTILL)]
+BOX_TERMS = np.eye(TERMS)[np.minimum(list(ArmState), _STANDSTILL)]
 """Terms of the wall in each state [states, 5]: with brakes released the box is running."""
 STANDSTILL_SPEED = 0.005
 """A joint slower than this stands still [rad/s]; velocity noise is below 0.002."""
