@@ -197,7 +197,7 @@ class ArmGeometry:
             shapes.append(coal.Capsule(capsule.radius, length))
             middle = (capsule.start + capsule.end) / 2
             places.append(pin.SE3(turn if length > 0 else np.eye(3), middle).homogeneous)
-        names = [_link_name(link) for link in self._link]
+        names = [LINK_NAMES[k] if k < len(LINK_NAMES) else f"link {k}" for k in self._link]
         # Numbers and names of both bodies; behind the capsules there are the walls.
         pairs = [(i, j, names[i], names[j]) for i, j in self._pairs.tolist()]
         for k, wall in enumerate(self.walls, len(shapes)):
@@ -256,10 +256,6 @@ class ArmGeometry:
         carrier = links[:, self._link]
         ends = self._ends @ carrier[..., :3, :3].swapaxes(-1, -2) + carrier[..., None, :3, 3]
         return ends, joints[..., :3, 2], joints[..., :3, 3]
-
-
-def _link_name(link: int) -> str:
-    return LINK_NAMES[link] if link < len(LINK_NAMES) else f"link {link}"
 
 
 def _point_speeds(point: Array, link: Array, normal: Array, axes: Array, origins: Array) -> Array:

@@ -445,20 +445,18 @@ class LoggerNode(ManagedNode):
             self._meter.__exit__()
 
     def _make_source(self) -> TelemetrySource:
-        source = self._robot_source()
-        return source if self._meter is None else MeteredSource(source, self._meter)
-
-    def _robot_source(self) -> TelemetrySource:
         if self._given_source is not None:
-            return self._given_source()
-        return RtdeSource(
-            self.parameters.robot_ip,
-            robot=self._robot,
-            fields=self.parameters.fields or ENERGY_FIELDS,
-            rate=self.parameters.rtde_rate or None,
-            patience=math.inf,
-            batch_seconds=self.parameters.batch_seconds,
-        )
+            source = self._given_source()
+        else:
+            source = RtdeSource(
+                self.parameters.robot_ip,
+                robot=self._robot,
+                fields=self.parameters.fields or ENERGY_FIELDS,
+                rate=self.parameters.rtde_rate or None,
+                patience=math.inf,
+                batch_seconds=self.parameters.batch_seconds,
+            )
+        return source if self._meter is None else MeteredSource(source, self._meter)
 
     def _tap(self, batch: Telemetry) -> None:
         """Publish joint_states of new samples (called in the reading thread)."""

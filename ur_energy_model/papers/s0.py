@@ -129,7 +129,8 @@ def recorded_rows(
         plain = published_series(model, bag, derived, reference=False)
         rows += torque_rows(paper, test, torque_errors(model, bag), simulated)
         rows += current_rows(paper, test, found, plain)
-        rows += energy_rows(paper, test, found)
+        if found.energies is not None:  # eq. 23 with the coefficients of Table VI
+            rows += _energies(paper, "energy", test, *found.energies)
     return rows, series
 
 
@@ -339,11 +340,6 @@ def _our_rows(
         paper.row(f"{what}_{key}_ours", [entry[key] for entry in entries], test=test)
         for key in ("rms", "r2")
     ]
-
-
-def energy_rows(paper: Paper, test: str, series: PublishedSeries) -> list[Row]:
-    """Table VIII for one test motion: eq. 23 with the coefficients of Table VI."""
-    return [] if series.energies is None else _energies(paper, "energy", test, *series.energies)
 
 
 def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:

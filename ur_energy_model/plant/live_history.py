@@ -139,9 +139,8 @@ class LiveRows:
             self._rows["cycles"].append((self._cycles.take(self.keys), NOTHING))
             del self._fixed[0]
         waiting = [] if self._waiting is None else [self._seconds(store, self._waiting)[1]]
-        self._write(store, "cycles")
-        self._write(store, "health")
-        self._write(store, "program_nodes")
+        for table in ("cycles", "health", "program_nodes"):
+            self._write(store, table)
         try:
             written = self._write(store, "seconds", waiting)
         except OverlapError:  # another process has just added a recording of this time

@@ -291,7 +291,7 @@ class BagWriter(ClosedOnExit):
             return
         telemetry.require(*(name for name in self.fields if name != "timestamp"), purpose="the bag")
         for gap in telemetry.gaps:
-            self._add_gap(replace(gap, index=gap.index + self.samples))
+            self.add_gap(replace(gap, index=gap.index + self.samples))
         if telemetry.info.program != self.info.program:
             self.info = replace(self.info, program=telemetry.info.program)
             self._note(self.samples, telemetry.info.program)
@@ -344,9 +344,10 @@ class BagWriter(ClosedOnExit):
         if self._current is not None:
             self._current.check()
 
-    def end_with(self, gap: Gap) -> None:
-        """Note samples that are missing after the last one; the bag is about to be closed."""
-        self._add_gap(replace(gap, index=self.samples))
+    def add_gap(self, gap: Gap) -> None:
+        """Note missing samples; `gap.index` is among all accepted samples."""
+        self.gaps.append(gap)
+        self._note(gap.index, gap)
 
     def close(self) -> None:
         """Write pending samples, the summary of the file and metadata.yaml."""
@@ -407,10 +408,6 @@ class BagWriter(ClosedOnExit):
         custom = custom_of_info(self.info, self.fields, host_clock=host_clock)
         return {**custom, HOST: socket.gethostname(), **self._budget}
 
-    def _add_gap(self, gap: Gap) -> None:
-        self.gaps.append(gap)
-        self._note(gap.index, gap)
-
     def _note(self, index: int, note: Note) -> None:
         """Keep a gap or program for the next chunk; the index is among all accepted samples."""
         self._notes.append((index, note))
@@ -428,7 +425,7 @@ class BagWriter(ClosedOnExit):
         end = max(file.last_time for file in lost if file.samples)
         names = ", ".join(file.path.name for file in lost[:3])
         cause = f"{names} can no longer be read: deleted, moved or changed by another program"
-        self._add_gap(Gap(self._written, start, end, missing, cause))
+        self.add_gap(Gap(self._written, start, end, missing, cause))
         text = f"{missing} samples: {cause}"
         self.write_event(Event(self.last_stamp, "gap", text, WARNING))
 

@@ -229,7 +229,7 @@ class WritingThread:
                 if gap is not None:
                     text = f"{gap.missing} samples missing at the end ({gap.cause})"
                     bag.write_event(Event(bag.last_stamp, "gap", text, WARNING))
-                    bag.end_with(gap)
+                    bag.add_gap(replace(gap, index=bag.samples))
             self._take_messages(bag)
             try:
                 bag.close()
