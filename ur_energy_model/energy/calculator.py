@@ -43,7 +43,7 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drives import MOTION_STD, Drives
+from ur_energy_model.model.drives import MOTION_COMMON, MOTION_OF_SESSION, MOTION_STD, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
@@ -80,7 +80,8 @@ def channels_of(
         model.from_link_torque(still, still, still) if motion else model.joint_power(still, still)
     )
     errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
-    return Channels([joint.name for joint in model.joints], errors, wall)
+    names = [joint.name for joint in model.joints]
+    return Channels(names, errors, wall, model.bus.std.get("motion", MOTION_STD))
 
 
 class MeasuredPowers:
@@ -300,7 +301,6 @@ class EnergyCalculator:
             model.session.standby_std,
             options.standby_limit,
             options.track_standby,
-            model.bus.std.get("motion", MOTION_STD),
         )
         limits, self._most_power = rated_limits(robot), most_power(robot)
         self._usable = UsableSamples(limits, self._most_power)
@@ -351,10 +351,10 @@ class EnergyCalculator:
             batch, current = batch.select(good), None if current is None else current[good]
             if not len(batch):
                 return None
-        steps = self.gaps(batch.time, batch.stamp, batch.gaps)
+        steps, first = self.gaps(batch.time, batch.stamp, batch.gaps), math.isnan(self._period)
         if not steps.bridged.min() > 0.0:
             new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
-            new[0] |= math.isnan(self._period)  # the very first sample
+            new[0] |= first  # the very first sample
             batch, steps = batch.select(new), steps.cut(new)  # some may repeat a timestamp
             current = None if current is None else current[new]
             if not len(batch):
@@ -371,7 +371,11 @@ class EnergyCalculator:
         if self._follows_friction:
             self._session.observe(batch)
         bus, columns = batch.bus_power, self.channels
+        if first:
+            self._begin_session(batch)
         standby = self._supply(powers, batch.time, steps.bridged, states, bus)
+        for begin in standby.begins[-1:]:
+            self._begin_session(batch.cut(slice(begin, None)))
         if states.min() < _STANDSTILL:
             self._engage_brakes(powers, batch.columns["robot_mode"], states < _STANDSTILL, bus)
         finite = bus is not None and bool(np.isfinite(bus).all())
@@ -383,6 +387,13 @@ class EnergyCalculator:
         powers[rows, columns.state_time + states] = 1.0
         correction = self._correction(steps.bridged, states, standby, total)
         return PowerTable(batch, steps, states, powers, finite, correction)
+
+    def _begin_session(self, samples: Telemetry) -> None:
+        """In another session than that of the model, all motions have an error in common."""
+        same = is_same_session(self.model, samples)
+        self.standby.motion = self.channels.motion_std * (
+            MOTION_COMMON if same else MOTION_OF_SESSION
+        )
 
     def settle(self, batches: Iterable[Telemetry]) -> None:
         """Take the standby power of a finished recording in a first pass over its batches.
@@ -401,7 +412,7 @@ class EnergyCalculator:
         for batch in batches:
             if batch.bus_power is None:
                 if is_same_session(self.model, batch):
-                    self.standby.spread = self.standby.motion
+                    self.standby.spread = MOTION_COMMON * self.channels.motion_std
                 return
             first(batch)
         self.standby, self._counted = RecordingStandby(first.standby), None

@@ -18,6 +18,7 @@ from ur_energy_model.energy.meter import (
     Steps,
     efficiency,
 )
+from ur_energy_model.model.drives import MOTION_TIME
 from ur_energy_model.model.robots import GENERATIONS
 from ur_energy_model.model.wall import SQUARE, SUPPLY, TERMS, WallModel, generic_wall
 from ur_energy_model.robot_modes import BRAKES_RELEASED, POWER_OFF, PROTECTIVE_STOP
@@ -93,6 +94,7 @@ class Channels:
         state_energy, state_time, sensitivity: first columns of total power and of time by state,
             and of the sensitivities.
         shared_errors: columns of the total's sensitivities to the model's errors, not standby's.
+        motion_std: standard deviation of the power of a second of motion that no error explains, W.
         wall: model of the power at the mains.
     """
 
@@ -101,8 +103,10 @@ class Channels:
         joints: Sequence[str],
         errors: tuple[int, int] = (0, 0),
         wall: WallModel | None = None,
+        motion_std: float = 0.0,
     ) -> None:
         self.joints, self.wall = tuple(joints), wall or generic_wall(GENERATIONS[-1])
+        self.motion_std = motion_std
         n = len(self.joints)
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
@@ -126,20 +130,27 @@ class Channels:
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 
-    def deviations(self, net: Array) -> tuple[Array, float]:
+    def deviations(self, net: Array, of_power: bool = False) -> tuple[Array, float]:
         """Standard deviations of the joints' electrical energies [n] and of the total, J (or W).
 
-        They follow from integrals (or means) of the channels [channels].
+        They follow from integrals (or, `of_power`, values or short means) of the channels
+        [channels].
         """
-        return self.deviations_of_joints(net), float(self.deviations_of_total(net))
+        return self.deviations_of_joints(net), float(self.deviations_of_total(net, of_power))
 
     def deviations_of_joints(self, net: Array) -> Array:
-        """Those of the joints [..., n] from the channels [..., channels]."""
+        """Those of the joints [..., n] from the channels [..., channels], J or W."""
         return np.asarray(np.sqrt(np.square(self._joint_errors(net)).sum(axis=-1)))
 
-    def deviations_of_total(self, power: Array) -> Array:
-        """Standard deviation of the total [...] from the channels [..., channels], W (or J)."""
-        return np.asarray(np.sqrt(np.square(power[..., self._total_errors :]).sum(axis=-1)))
+    def deviations_of_total(self, net: Array, of_power: bool = False) -> Array:
+        """Standard deviation of the total [...] from the channels [..., channels], J (or W).
+
+        Errors add up over time but that of motion, whose variance does: every MOTION_TIME of motion
+        has another one.
+        """
+        moving = net[..., self.state_time + ArmState.MOVING] * (1.0 if of_power else MOTION_TIME)
+        errors = np.square(net[..., self._total_errors :]).sum(axis=-1)
+        return np.asarray(np.sqrt(errors + self.motion_std**2 * np.abs(moving)))
 
     def deviation_of_standby(self, net: Array) -> Array:
         """Standard deviation of the standby energy [...], J (or W): the last error of the total."""
@@ -158,9 +169,9 @@ class Channels:
         """Terms of energy (or power) at the wall [..., 5], from the channels [..., channels]."""
         return np.asarray(net @ self._wall_terms)
 
-    def at_wall(self, net: Array) -> tuple[Array, Array]:
+    def at_wall(self, net: Array, of_power: bool = False) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
-        terms, std = self.wall_terms(net), self.deviations_of_total(net)
+        terms, std = self.wall_terms(net), self.deviations_of_total(net, of_power)
         return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:

@@ -22,7 +22,7 @@ import numpy as np
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import MOST_MARKS, CycleDetector, Mark, Marks
 from ur_energy_model.energy.meter import interval, trapezoid_weights
-from ur_energy_model.energy.powers import FIELDS, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
@@ -412,6 +412,8 @@ def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict
                 texts[-1] = [line.strip() for line in each.script.text[first : last + 1]]
         difference = nets[1] - nets[0]
         difference[-1] = 0.0  # the standby of two sessions
+        moving = channels.state_time + ArmState.MOVING
+        difference[moving] = nets[0][moving] + nets[1][moving]  # the errors of two motions
         variance += channels.deviations(difference)[1] ** 2
         change = float(difference[channels.arm["total"]])
         found.append(

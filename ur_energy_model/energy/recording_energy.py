@@ -264,7 +264,7 @@ class PowerCsv:
                 power[:, : arm["total"]],
                 power[:, [arm[name] for name in ("driver", "standby", "regeneration")]],
                 total,
-                channels.deviations_of_total(power),
+                channels.deviations_of_total(power, of_power=True),
                 energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),
                 power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
             ]

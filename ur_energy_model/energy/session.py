@@ -322,13 +322,10 @@ class SettledStandby(NamedTuple):
 
 
 class StandstillMean:
-    """Mean of the standby power over blocks of settled standstill, with a time constant [s].
+    """Mean of the standby power over blocks of settled standstill, with a time constant [s]."""
 
-    `floor`: standard deviation that remains after long standstill [W].
-    """
-
-    def __init__(self, time_constant: float, floor: float) -> None:
-        self.watts, self._floor = RunningMean(time_constant), floor
+    def __init__(self, time_constant: float) -> None:
+        self.watts = RunningMean(time_constant)
         self.errors = np.zeros(0)
         """Mean change of the power of motors and drivers per error [k], W."""
         self._blocks = 0
@@ -346,11 +343,6 @@ class StandstillMean:
         noise = self.watts.std if self._blocks >= 4 else max(self.watts.std, BLOCK_NOISE)
         return noise / math.sqrt(self._blocks)
 
-    @property
-    def std(self) -> float:
-        """Standard deviation of the mean as that of the session [W]."""
-        return math.hypot(self._floor, self.noise)
-
 
 class StandbyTracker:
     """Standby power of a session from the bus power at standstill.
@@ -363,7 +355,9 @@ class StandbyTracker:
         spread: standard deviation of standby power between sessions [W].
         limit: largest deviation from the nominal power [W].
         enabled: False keeps the nominal power.
-        motion: standard deviation of the model's mean power of a motion [W].
+
+    Attributes:
+        motion: standard deviation of the error that all motions of the session have [W].
     """
 
     def __init__(
@@ -372,12 +366,11 @@ class StandbyTracker:
         spread: float,
         limit: float = 15.0,
         enabled: bool = True,
-        motion: float = MOTION_STD,
     ) -> None:
-        self.nominal, self.spread, self.motion = nominal, spread, motion
+        self.nominal, self.spread, self.motion = nominal, spread, MOTION_STD
         self.limit, self.enabled = limit, enabled
-        self._mean = StandstillMean(STANDBY_TIME_CONSTANT, ANCHORED_STD)
-        self._stretches, self._whole = Stretches(), StandstillMean(math.inf, self.motion)
+        self._mean = StandstillMean(STANDBY_TIME_CONSTANT)
+        self._stretches, self._whole = Stretches(), StandstillMean(math.inf)
         self.settled: list[SettledStandby] = []  # of the stretches that are over
         self._still = 0.0  # duration of the current standstill [s]
         self._block: float | None = None
@@ -419,7 +412,7 @@ class StandbyTracker:
                     anchor = part.start, SettledStandby(True, *now)
             for _ in [k for k in begins if part.start <= k < part.stop] if begins else ():
                 self.settled.append(self._settled_now())
-                self._whole = StandstillMean(math.inf, self.motion)
+                self._whole = StandstillMean(math.inf)
             lasted = steps[part]
             if self._known and still[part].all():
                 self._energy += float(lasted @ watts[part])
@@ -439,7 +432,7 @@ class StandbyTracker:
         the next one.
         """
         found = [*self.settled, self._settled_now()]
-        self.settled, self._whole = [], StandstillMean(math.inf, self.motion)
+        self.settled, self._whole = [], StandstillMean(math.inf)
         for order in (range(1, len(found)), range(len(found) - 2, -1, -1)):
             for k in order:
                 found[k] = found[k] if found[k].anchored else found[k - order.step]
@@ -452,7 +445,8 @@ class StandbyTracker:
             unknown = (self.nominal, self.spread, self.spread)
             return SettledStandby(False, *unknown, 0.0 * self._changes, 0.0)
         power = self._limited(whole.watts.mean)
-        return SettledStandby(True, power, whole.std, whole.noise, whole.errors, seconds)
+        std = math.hypot(self.motion, whole.noise)
+        return SettledStandby(True, power, std, whole.noise, whole.errors, seconds)
 
     @property
     def measured(self) -> float | None:
@@ -480,7 +474,7 @@ class StandbyTracker:
     @property
     def std(self) -> float:
         """Standard deviation of `power` [W]."""
-        return self._mean.std if self.anchored else self.spread
+        return math.hypot(ANCHORED_STD, self._mean.noise) if self.anchored else self.spread
 
     @property
     def at_limit(self) -> bool:
@@ -513,7 +507,7 @@ class RecordingStandby(StandbyTracker):
     """
 
     def __init__(self, first: StandbyTracker) -> None:
-        super().__init__(first.nominal, first.spread, first.limit, first.enabled, first.motion)
+        super().__init__(first.nominal, first.spread, first.limit, first.enabled)
         self._of_stretches = first.finish()
         self._at = 0
 

@@ -222,7 +222,8 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
     else:
         out.append(_status("energy: bus", "not measured by this source", {}))
-    (watts, watts_std), (joules, joules_std) = map(columns.at_wall, (power, net))
+    watts, watts_std = columns.at_wall(power, of_power=True)
+    joules, joules_std = columns.at_wall(net)
     of_wall = {
         "power_W": watts,
         "power_std_W": watts_std,

@@ -429,7 +429,8 @@ class PowerStatistics:
         arm = self._channels.arm
         measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
         steps, states = table.steps.bridged[use], table.states[use]
-        std = np.hypot(self._channels.deviations_of_total(table.power[use]), self._noise)
+        known = self._channels.deviations_of_total(table.power[use], of_power=True)
+        std = np.hypot(known, self._noise)
         self._errors.accumulate(measured[:, None], model[:, None], std=std[:, None])
         squares, blocks = np.square(model - measured), time_blocks(table.samples.time[use], _BLOCK)
         self._blocks += [float(squares[block].mean()) for block in blocks]

@@ -21,6 +21,7 @@ from ur_energy_model.identification.least_squares import (
     solve,
 )
 from ur_energy_model.identification.power_structures import (
+    CONVERSION_FACTOR,
     EXACT,
     STANDBY,
     PowerLayout,
@@ -36,7 +37,7 @@ from ur_energy_model.identification.power_structures import (
     three_coefficients,
 )
 from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
-from ur_energy_model.model.drives import MOTION_STD, BusModel, square_root
+from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, BusModel, square_root
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
@@ -86,6 +87,7 @@ _SECOND_ORDER = 4000.0
 """The same per squared controller cycle [W/s^2], 0.26 W at 125 Hz: the delays are expanded to first
 order. Simulated UR5 and UR10 were 0.0 to 0.3 W wrong."""
 _BLOCK = 1.0  # duration of a block of time [s]
+_LEAST_SPEED = 0.1  # mean speed of a block of motion, as a share of the fastest block's
 
 
 @dataclass
@@ -172,7 +174,8 @@ class PowerFit:
         total = self.data.gram.blocks.sum(axis=0)
         squares = np.diag(total)[PowerLayout(self.robot.dof).conversion] / max(total[0, 0], 1.0)
         omitted = float(np.hypot(_OMITTED, _SECOND_ORDER / self.robot.rate**2))
-        converted = np.maximum(constant * np.sqrt(squares), omitted)
+        # Data that show less of a joint leave its conversion to the prior.
+        converted = np.hypot(constant * np.sqrt(squares), omitted / CONVERSION_FACTOR[1])
         return np.asarray(np.hypot(MODEL_ERROR, omitted / converted))
 
     def merge(self, other: PowerFit, standby_shift: float = 0.0) -> None:
@@ -235,18 +238,23 @@ class PowerFit:
         return structure._replace(prior=replace(prior, std=std))
 
     def _scatter(self, coefficients: Array) -> float:
-        """Standard deviation of the mean power of a block of time that coefficients leave [W].
+        """Standard deviation of the mean power of a second of motion that coefficients leave [W].
 
         Beyond that by the noise of its samples; with MOTION_STD as its prior.
         """
         squares, freedom = MOTION_FREEDOM * MOTION_STD**2, MOTION_FREEDOM
         if self.samples:
-            counts, left = self.data.counts.blocks, np.append(-coefficients, 1.0)
-            means = self.data.gram.blocks[:, 0] @ left / counts
-            total = float(np.einsum("i,bij,j->", left, self.data.gram.blocks, left))
-            noise = max(total - counts @ means**2, 0.0) / max(self.samples - len(means), 1)
-            squares += max(float((means**2 - noise / counts).sum()), 0.0)
-            freedom += len(means) - 1
+            drag = PowerLayout(self.robot.dof).drag
+            counts, grams = self.data.counts.blocks, self.data.gram.blocks
+            speeds, left = grams[:, 0, drag] / counts, np.append(-coefficients, 1.0)
+            moving = speeds > _LEAST_SPEED * speeds.max()
+            counts, grams = counts[moving], grams[moving]
+            means = grams[:, 0] @ left / counts
+            total = float(np.einsum("i,bij,j->", left, grams, left))
+            noise = max(total - counts @ means**2, 0.0) / max(float(counts.sum()) - len(means), 1.0)
+            merged = max(self.data.gram.length / MOTION_TIME, 1.0)  # errors of that many motions
+            squares += merged * max(float((means**2 - noise / counts).sum()), 0.0)
+            freedom += max(len(means) - 1, 0)
         return float(np.sqrt(squares / freedom))
 
     def _project(self, structure: Structure) -> Array:

@@ -85,7 +85,10 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
         table.integrate(meter)
         power, steps, end = table.power, table.steps.bridged, meter.reading.net
         errors = power[:, first : first + n * each].reshape(-1, n, each)
-        spread = (np.linalg.norm(errors, axis=2), channels.deviations_of_total(power))
+        spread = (
+            np.linalg.norm(errors, axis=2),
+            channels.deviations_of_total(power, of_power=True),
+        )
         energy = [energy_at(steps, power[:, k], end[k]) for k in shown]
         columns = power[:, : channels.state_energy].copy()
         pieces.append(

@@ -125,7 +125,7 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
         (EXPORT, energy.regenerated, energy.net, hour),
         (SUM, energy.net, energy.net, hour),
     ):
-        joints, total = columns.deviations(uncertain)
+        joints, total = columns.deviations(uncertain, quantity is POWER)
         known = dict(zip(reading.joints, joints.tolist(), strict=True))
         known |= {MAIN: total, STANDBY: columns.deviation_of_standby(uncertain)}
         for point, column in positions.items():
