@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from test.energy import known_arm
 from test.identification.conftest import smooth_motion
-from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.meter import EnergyMeter, bridged_steps
 from ur_energy_model.energy.session import (
     ANCHOR_BLOCK,
     TILT_SPREAD,
@@ -16,7 +18,13 @@ from ur_energy_model.energy.session import (
     FrictionAnchor,
     StandbyTracker,
 )
-from ur_energy_model.model.drives import BusModel, JointModel
+from ur_energy_model.model.drives import (
+    MOTION_OF_SESSION,
+    MOTION_STD,
+    MOTION_TIME,
+    BusModel,
+    JointModel,
+)
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
@@ -226,3 +234,26 @@ def test_currents_that_no_friction_explains_widen_the_intervals_that_follow(
     assert (variance[late].mean() > 0.1) == wide
     within = np.abs(found - left) <= 1.96 * np.sqrt(variance + 0.05**2)
     assert 0.9 <= within[late].mean() <= 0.99
+
+
+@pytest.mark.parametrize("seconds", [4.0, 20.0, 100.0])
+def test_errors_of_many_motions_cancel_but_for_what_the_session_has_in_common(
+    seconds: float,
+) -> None:
+    """Every MOTION_TIME of motion the power is wrong by another draw, and by one of the session."""
+    rest = known_arm.motion(2.0, speed=0.0)
+    moves = known_arm.motion(seconds, start=102.002)
+    batches = [each.select(np.arange(0, len(each), 50)) for each in (rest, moves)]
+    model = known_arm.known_model()
+    bus = replace(model.bus, errors=np.zeros((0, model.bus.errors.shape[1])))
+    model = replace(model, bus=bus, joints=tuple(replace(j, std={}) for j in model.joints))
+    calculator = EnergyCalculator(model, ROBOT)
+    meter = EnergyMeter(len(calculator.channels))
+    calculator.settle(batches)
+    for table in filter(None, map(calculator, batches)):
+        table.integrate(meter)
+    _, std = calculator.channels.deviations(meter.reading.net)
+    random = np.random.default_rng(1)
+    own = random.normal(0.0, MOTION_STD, (4000, round(seconds / MOTION_TIME))).mean(axis=1)
+    common = random.normal(0.0, MOTION_OF_SESSION * MOTION_STD, 4000)
+    assert std == pytest.approx(seconds * (own + common).std(), rel=0.06)
