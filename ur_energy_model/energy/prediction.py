@@ -9,10 +9,10 @@ import numpy as np
 
 from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.meter import EnergyMeter, efficiency, interval
-from ur_energy_model.energy.powers import energy_json
+from ur_energy_model.energy.powers import STANDSTILL_SPEED, energy_json
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.drives import DrivePowers
+from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
@@ -134,24 +134,25 @@ def predict_energy(
         scaled = MotionSamples(time, motion.q, qd, motion.qdd * speed_scaling**2)
         split, total = powers_of(scaled, dynamics)
         each = split.sensitivity.reshape(len(time), -1)
-        powers = np.column_stack(
-            [split.mechanical_power, split.electrical_power, total, each, split.total_sensitivity]
-        )
+        moving = np.abs(qd).max(axis=1) > STANDSTILL_SPEED
+        whole = [total, moving, each, split.total_sensitivity]
+        powers = np.column_stack([split.mechanical_power, split.electrical_power, *whole])
         meter = EnergyMeter(powers.shape[1], gap_limit=np.inf) if meter is None else meter
         meter.integrate(time, powers)
         errors, last = split.sensitivity.shape[-1], float(time[-1])
         peak = max(peak, float(total.max()))
     assert meter is not None
-    ends = np.cumsum([n, n, 1, n * errors])
-    mechanical, electrical, whole, each, all_errors = np.split(meter.reading.net, ends)
+    ends = np.cumsum([n, n, 2, n * errors])
+    mechanical, electrical, (supply, seconds), each, all_errors = np.split(meter.reading.net, ends)
+    of_motion = model.bus.std.get("motion", MOTION_STD) * np.sqrt(MOTION_TIME * seconds)
     return PlanEnergy(
         names=tuple(joint.name for joint in model.joints),
         duration=last,
         mechanical=mechanical,
         electrical=electrical,
         electrical_std=np.linalg.norm(each.reshape(n, errors), axis=1),
-        total=float(whole[0]),
-        total_std=float(np.linalg.norm(all_errors)),
+        total=float(supply),
+        total_std=float(np.linalg.norm([*all_errors, of_motion])),
         peak_power=peak,
     )
 

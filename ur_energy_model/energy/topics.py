@@ -170,7 +170,8 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     )  # fmt: skip
     net, arm, parts = reset.net, columns.arm, columns.per_joint
     electrical = parts["electrical_power"]
-    (power_std, total_std), (energy_std, total_energy_std) = map(columns.deviations, (power, net))
+    power_std, total_std = columns.deviations(power, of_power=True)
+    energy_std, total_energy_std = columns.deviations(net)
     of_joints: dict[str, Array] = {
         "electrical_power_W": power[electrical],
         "electrical_power_std_W": power_std,
