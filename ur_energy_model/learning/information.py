@@ -51,9 +51,10 @@ from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
-MOST_SESSIONS = 8
+MOST_SESSIONS = 30
 _TOTAL, _SHARES = 400.0, (50.0, 200.0)
-"""Motion kept of all sessions, and least and most of each [s]; what decides the size of a state."""
+"""Motion kept of all sessions, and least and most of a long one [s], so that eight of these are
+kept, or more of shorter ones; what decides the size of a state."""
 _MOST_TARGETS = 600  # samples of noise-free targets kept of a session
 _GROWTH = 1.3  # factor by which a session must grow before an undecided setup is estimated again
 _LEAST_CHECKED, _CHECKED_AGAIN = 20.0, 2.0
@@ -210,8 +211,10 @@ class ArmInformation:
         """
         self._number += 1
         power = PowerFit(self.robot, self._known_power)
-        before = [each for each in self._sessions if each.samples][1 - MOST_SESSIONS :]
-        before = [] if forget else before
+        before = [each for each in self._sessions if each.samples and not forget]
+        before = before[1 - MOST_SESSIONS :]
+        newest = np.cumsum([min(each.motions.kept, _SHARES[0]) for each in reversed(before)])
+        before = before[int((newest > _TOTAL - _SHARES[0]).sum()) :]
         self._sessions = [*before, _Session(f"session {self._number}", power)]
         for each in self._sessions:
             each.motions.limit = float(np.clip(_TOTAL / len(self._sessions), *_SHARES))
