@@ -492,16 +492,20 @@ def check_together(
     """The checks of recordings of one arm, whose links and drives are the same in all of them.
 
     Each payload is free, given those of the other recordings: as set where nothing contradicts
-    that, else free as well, like those of `identified` sources. Of recordings that contradict each
-    other, the one is doubted whose payload all currents together show to be another one. Products
-    of normal distributions in information form; of each recording's gains, what friction alone
-    changes is its own.
+    that, else free as well, like those that alone contradict it and of `identified` sources. Of
+    recordings that contradict each other, the one is doubted whose payload all currents together
+    show to be another one. Products of normal distributions in information form; of each
+    recording's gains, what friction alone changes is its own.
     """
     if len(checks) < 2:
         return list(checks)
     evidence = [_Evidence(each) for each in checks]
     free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
-    believed = {k for k, check in enumerate(checks) if check.source not in identified}
+    believed = {
+        k
+        for k, check in enumerate(checks)
+        if check.source not in identified and not check.contradicts
+    }
     while True:
         found = [_given_others(evidence, k, believed) for k in range(len(checks))]
         doubted = [k for k in believed if found[k].contradicts]
