@@ -29,11 +29,13 @@ from test.benchmarks.peers.recordings import (
     weighings,
 )
 from ur_energy_model.cli.main import main
+from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Array
 
 OURS = "this package"
@@ -102,8 +104,9 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
             for key in ("current_all", "current")
         )
         results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
-        current = seen.filtered(lambda part: _predicted(model, part, std=False).current)
-        spread = seen.inside(lambda part: _predicted(model, part, std=True).current_std)
+        own, _ = model_of_arm(model, read_info(bag.path))  # of this arm, if it is another one
+        current = seen.filtered(lambda part, m=own: _predicted(m, part, std=False).current)
+        spread = seen.inside(lambda part, m=own: _predicted(m, part, std=True).current_std)
         error = np.where(seen.moving, current - seen.current, np.nan)
         for j in range(model.dof):
             results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)

@@ -6,7 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import permutations
 from pathlib import Path
@@ -130,7 +130,10 @@ def weighings(bags: list[Bag], train: Bag) -> list[Bag]:
 
 
 def real_bags(data: Path, folder: Path) -> list[Bag]:
-    """Recordings of real arms as bags; those that are not in the folder `data` are left out."""
+    """Recordings of real arms as bags; those that are not in the folder `data` are left out.
+
+    The arms have serial numbers, as in recordings of this package; the published logs have none.
+    """
     bags = []
     for name, arm, day in REAL:
         file, robot = data / f"{name}.csv.gz", name.split("_")[0]
@@ -146,7 +149,9 @@ def real_bags(data: Path, folder: Path) -> list[Bag]:
                 half.write_text(header + "".join(lines))
         payload = UNDECLARED.get(name)
         for part, source in sources.items():
-            path = write_bag(folder / part, read_csv([source], robot))
+            recorded = read_csv([source], robot)
+            info = replace(recorded.info, serial=f"{robot}{arm}")
+            path = write_bag(folder / part, replace(recorded, info=info))
             bags.append(Bag(part, path, robot, arm, day, payload, declared=payload is None))
     return bags
 
