@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,7 +32,6 @@ from test.benchmarks.peers.recordings import (
 from ur_energy_model.cli.main import main
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import UrEnergyError
-from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
@@ -104,9 +104,9 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
             for key in ("current_all", "current")
         )
         results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
-        own, _ = model_of_arm(model, read_info(bag.path))  # of this arm, if it is another one
-        current = seen.filtered(lambda part, m=own: _predicted(m, part, std=False).current)
-        spread = seen.inside(lambda part, m=own: _predicted(m, part, std=True).current_std)
+        own, _ = model_of_arm(model, read_info(bag.path))
+        current = seen.filtered(partial(_predicted, own, "current"))
+        spread = seen.inside(partial(_predicted, own, "current_std"))
         error = np.where(seen.moving, current - seen.current, np.nan)
         for j in range(model.dof):
             results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)
@@ -121,13 +121,12 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
         results.coverage["torque constant", SAME_SESSION].add(error, std)
 
 
-def _predicted(model: EnergyModel, part: Part, *, std: bool) -> DrivePowers:
-    """Currents of a part from its motion."""
+def _predicted(model: EnergyModel, quantity: str, part: Part) -> Array:
+    """`current` of a part from its motion, or `current_std`."""
     motion = part.motion
     warmth = motion.temperature if np.isfinite(motion.temperature).all() else None
-    return model.from_link_torque(
-        part.link_torque, motion.qd, motion.qdd, temperature=warmth, std=std
-    )
+    powers = model.from_link_torque(part.link_torque, motion.qd, motion.qdd, temperature=warmth)
+    return np.asarray(getattr(powers, quantity))
 
 
 def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
