@@ -83,3 +83,36 @@ def test_drag_is_found_only_where_it_is(drag: float) -> None:
     assert value == pytest.approx(drag, abs=max(4 * std, 1e-4))
     assert result.bus.drag == value
     assert result.bus.errors.shape[1] == 3 * arm.robot.dof + 2
+
+
+def powered(made: Telemetry, errors: np.ndarray | float = 0.0) -> Telemetry:
+    """The recording with the bus power of its speeds and currents, plus errors [samples], W."""
+    watts = ARM.power(made["actual_qd"], made["actual_current"]) + errors
+    columns = {**made.columns, "actual_robot_current": watts / made["actual_robot_voltage"]}
+    return replace(made, columns=columns)
+
+
+def test_a_joint_that_has_not_moved_keeps_the_prior_of_its_conversion() -> None:
+    made = ARM.record(40.0, rate=125.0, seed=32)
+    moves = np.array([1.0] * 5 + [0.0])
+    held = made["actual_qd"] * moves, np.where(moves, made["actual_current"], 0.3)
+    columns = dict(zip(("actual_qd", "actual_current"), held, strict=True))
+    result = fitted(powered(replace(made, columns={**made.columns, **columns})))
+    share = result.back_emf_std / result.back_emf_constant
+    assert share[:3].max() < 0.05
+    assert 0.05 < share[5] < 0.12  # CONVERSION_FACTOR allows 0.07
+
+
+@pytest.mark.parametrize("moving", [15.0, 60.0])
+def test_the_error_of_motion_is_that_of_motion_alone(moving: float) -> None:
+    """Every second of motion has another error; the rest of the 60 s is standstill without any."""
+    made = ARM.record(60.0, rate=125.0, seed=33)
+    second = (made.time - made.time[0]).astype(int)
+    moves = second < moving
+    columns = {
+        "actual_qd": made["actual_qd"] * moves[:, None],
+        "actual_current": np.where(moves[:, None], made["actual_current"], 1.0),
+    }
+    errors = np.random.default_rng(2).normal(0.0, 2.0, second.max() + 1)[second] * moves
+    result = fitted(powered(replace(made, columns={**made.columns, **columns}), errors))
+    assert result.bus.std["motion"] == pytest.approx(2.0, rel=0.35)
