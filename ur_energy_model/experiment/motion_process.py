@@ -104,7 +104,7 @@ STOP_SECONDS = 0.4  # time to slow a followed trajectory down to rest on its pat
 JOINT_STOP = 1.5  # deceleration that stops a joint move [rad/s^2]
 WATCHDOG = 2.0
 """The controller stops the program if it receives inputs less often than this [Hz]."""
-CONNECT_SECONDS = 30.0
+CONNECT_SECONDS = 60.0  # a busy machine needs 30 s to import what the process needs [s]
 _IDLE_SECONDS, _REPORT_SECONDS = 0.05, 0.1
 _MOST_CYCLES = 4.0
 _SILENCE, _NAP = 0.1, 1e-4
