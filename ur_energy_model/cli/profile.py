@@ -78,7 +78,10 @@ def run(options: argparse.Namespace) -> None:
 
     title = f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"
     nodes, rest = part_table(title, found, found.nodes()), content["unattributed"]
-    print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
+    if nodes.rows:
+        print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
+    else:
+        print_line(title)
     if rest["time"]:
         note(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
     if found.script is not None:
