@@ -43,7 +43,7 @@ from ur_energy_model.energy.telemetry_checks import (
     rated_limits,
 )
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.model.drives import MOTION_COMMON, MOTION_OF_SESSION, MOTION_STD, Drives
+from ur_energy_model.model.drives import MOTION_COMMON, MOTION_OF_SESSION, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
@@ -81,7 +81,7 @@ def channels_of(
     )
     errors = powers.sensitivity.shape[-1], powers.total_sensitivity.shape[-1] + 1
     names = [joint.name for joint in model.joints]
-    return Channels(names, errors, wall, model.bus.std.get("motion", MOTION_STD))
+    return Channels(names, errors, wall, model.bus.motion_variance)
 
 
 class MeasuredPowers:
@@ -390,10 +390,8 @@ class EnergyCalculator:
 
     def _begin_session(self, samples: Telemetry) -> None:
         """In another session than that of the model, all motions have an error in common."""
-        same = is_same_session(self.model, samples)
-        self.standby.motion = self.channels.motion_std * (
-            MOTION_COMMON if same else MOTION_OF_SESSION
-        )
+        share = MOTION_COMMON if is_same_session(self.model, samples) else MOTION_OF_SESSION
+        self.standby.motion = share * self.model.bus.motion_std
 
     def settle(self, batches: Iterable[Telemetry]) -> None:
         """Take the standby power of a finished recording in a first pass over its batches.
@@ -412,7 +410,7 @@ class EnergyCalculator:
         for batch in batches:
             if batch.bus_power is None:
                 if is_same_session(self.model, batch):
-                    self.standby.spread = MOTION_COMMON * self.channels.motion_std
+                    self.standby.spread = MOTION_COMMON * self.model.bus.motion_std
                 return
             first(batch)
         self.standby, self._counted = RecordingStandby(first.standby), None

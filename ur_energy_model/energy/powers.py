@@ -94,7 +94,7 @@ class Channels:
         state_energy, state_time, sensitivity: first columns of total power and of time by state,
             and of the sensitivities.
         shared_errors: columns of the total's sensitivities to the model's errors, not standby's.
-        motion_std: standard deviation of the power of a second of motion that no error explains, W.
+        motion_variance: variance of the energy per second of motion, as of `BusModel`, J^2/s.
         wall: model of the power at the mains.
     """
 
@@ -103,10 +103,10 @@ class Channels:
         joints: Sequence[str],
         errors: tuple[int, int] = (0, 0),
         wall: WallModel | None = None,
-        motion_std: float = 0.0,
+        motion_variance: float = 0.0,
     ) -> None:
         self.joints, self.wall = tuple(joints), wall or generic_wall(GENERATIONS[-1])
-        self.motion_std = motion_std
+        self.motion_variance = motion_variance
         n = len(self.joints)
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
@@ -148,9 +148,10 @@ class Channels:
         Errors add up over time but that of motion, whose variance does: every MOTION_TIME of motion
         has another one.
         """
-        moving = net[..., self.state_time + ArmState.MOVING] * (1.0 if of_power else MOTION_TIME)
+        variance = self.motion_variance / (MOTION_TIME if of_power else 1.0)
+        moving = np.abs(net[..., self.state_time + ArmState.MOVING])
         errors = np.square(net[..., self._total_errors :]).sum(axis=-1)
-        return np.asarray(np.sqrt(errors + self.motion_std**2 * np.abs(moving)))
+        return np.asarray(np.sqrt(errors + variance * moving))
 
     def deviation_of_standby(self, net: Array) -> Array:
         """Standard deviation of the standby energy [...], J (or W): the last error of the total."""
@@ -168,6 +169,10 @@ class Channels:
     def wall_terms(self, net: Array) -> Array:
         """Terms of energy (or power) at the wall [..., 5], from the channels [..., channels]."""
         return np.asarray(net @ self._wall_terms)
+
+    def value_at_wall(self, net: Array) -> Array:
+        """Energy (or power) at the wall [...], J (or W), from the channels."""
+        return self.wall.value(self.wall_terms(net))
 
     def at_wall(self, net: Array, of_power: bool = False) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""

@@ -12,7 +12,7 @@ from ur_energy_model.energy.meter import EnergyMeter, efficiency, interval
 from ur_energy_model.energy.powers import STANDSTILL_SPEED, energy_json
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
-from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, DrivePowers
+from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionDirection
@@ -144,7 +144,7 @@ def predict_energy(
     assert meter is not None
     ends = np.cumsum([n, n, 2, n * errors])
     mechanical, electrical, (supply, seconds), each, all_errors = np.split(meter.reading.net, ends)
-    of_motion = model.bus.std.get("motion", MOTION_STD) * np.sqrt(MOTION_TIME * seconds)
+    of_motion = np.sqrt(model.bus.motion_variance * seconds)
     return PlanEnergy(
         names=tuple(joint.name for joint in model.joints),
         duration=last,

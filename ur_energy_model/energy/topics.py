@@ -54,7 +54,7 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     out[:, 2, joints] = columns.deviation_of_standby(net)
     out[:, 2, total] = columns.deviations_of_total(net)
     model, terms = columns.wall, columns.wall_terms(net)
-    out[:, 0, wall], out[:, 1, wall] = model.value(terms), model.value(columns.wall_terms(power))
+    out[:, 0, wall], out[:, 1, wall] = model.value(terms), columns.value_at_wall(power)
     out[:, 2, wall] = model.deviation(terms, out[:, 2, total])
     return out
 
@@ -230,7 +230,7 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "power_std_W": watts_std,
         "energy_J": joules,
         "energy_std_J": joules_std,
-        "energy_ever_J": columns.wall.value(columns.wall_terms(ever.net)),
+        "energy_ever_J": columns.value_at_wall(ever.net),
     }
     out.append(_status("energy: wall", SOURCES[columns.wall.energy_source], of_wall))
     robot, safety = snapshot.robot_mode, snapshot.safety_mode

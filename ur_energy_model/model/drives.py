@@ -187,6 +187,16 @@ class BusModel:
     reason: str = ""  # the terms of the model, and why they were chosen
     drag: float = 0.0  # loss of a motor per speed, which its recorded current does not show [N m]
 
+    @property
+    def motion_std(self) -> float:
+        """Standard deviation of the power of a second of motion that no error explains [W]."""
+        return self.std.get("motion", MOTION_STD)
+
+    @property
+    def motion_variance(self) -> float:
+        """Variance of the energy per second of motion from that error, see MOTION_TIME [J^2/s]."""
+        return self.motion_std**2 * MOTION_TIME
+
 
 # DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
 
@@ -205,7 +215,7 @@ class DrivePowers:
     driver_power: Array
     standby_power: Array
     demand: Array  # of the whole arm, negative while it regenerates [samples], W
-    # at the supply, which takes no power back [samples], W; `SupplyStore` models what the bus
+    # at the supply, which takes no power back [samples], W; `BusCapacitor` models what the bus
     # capacitance stores of it
     total_power: Array
     # change of each electrical power per standard deviation of each independent parameter error

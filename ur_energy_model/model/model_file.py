@@ -180,7 +180,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "reason": bus.reason,
             "standby": _value(bus.standby, "W", std=bus.std.get("standby", 0.0)),
             "driver_std": _value(bus.std.get("driver", 0.0), "W/A"),
-            "motion_std": _value(bus.std.get("motion", MOTION_STD), "W"),
+            "motion_std": _value(bus.motion_std, "W"),
             "driver": {"unit": "W/A", **of_joints(bus.driver)},
             "inductance": {"unit": "H", **of_joints(bus.inductance)},
             "drag": _value(bus.drag, "N m"),

@@ -210,7 +210,7 @@ class ArmMetrics:
         return found | {(name,): net[self.columns.arm[each]] for name, each in PARTS.items()}
 
     def _wall(self, array: Array) -> Values:
-        return {(): float(self.columns.wall.value(self.columns.wall_terms(array)))}
+        return {(): float(self.columns.value_at_wall(array))}
 
     def _residual(self) -> Values:
         total, bus = (self._channel(self.snapshot.power, each) for each in ("total", "bus"))

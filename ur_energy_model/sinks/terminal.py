@@ -87,7 +87,7 @@ def _powers(snapshot: Snapshot) -> dict[str, float]:
     columns, power = snapshot.channels, snapshot.power
     names = ("total", "bus") if snapshot.bus_measured else ("total",)
     found = {name: float(power[columns.arm[name]]) for name in names}
-    return {**found, "wall": float(columns.wall.value(columns.wall_terms(power)))}
+    return {**found, "wall": float(columns.value_at_wall(power))}
 
 
 def _energies(snapshot: Snapshot) -> dict[str, str]:
