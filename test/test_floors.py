@@ -14,6 +14,7 @@ FLOORS = (
     "many_bags topics_and_services",
     "telemetry model",
     "trajectory",
+    "consistency",
     "energy",
     "identification simulation",
     "learning optimization plant sinks",

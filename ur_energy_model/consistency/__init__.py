@@ -1,0 +1,1 @@
+"""What was said about a recording, compared with what the recording itself shows."""
