@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,11 +25,19 @@ from ur_energy_model.telemetry.rtde import connection as client
 FIELDS = "actual_q,payload,robot_mode"
 
 
+FAULT_TICK = 400
+"""Packets that a PacedPeer has sent when its fault happens."""
+
+
 class PacedPeer(RtdePeer):
-    """Sends some 500 packets a second once a client has started."""
+    """Sends some 500 packets a second once a client has started.
+
+    `fault` is called once, after FAULT_TICK packets.
+    """
 
     def __enter__(self):
         super().__enter__()
+        self.fault = None
         self._over = threading.Event()
         self._pacer = threading.Thread(target=self._pace, daemon=True)
         self._pacer.start()
@@ -46,6 +55,8 @@ class PacedPeer(RtdePeer):
                 with suppress(OSError, AssertionError):  # the client left in between
                     self.send_ticks(range(tick, tick + 10))
                     tick += 10
+                    if tick == FAULT_TICK and self.fault is not None:
+                        self.fault()
 
 
 @pytest.fixture
@@ -97,7 +108,16 @@ def gone(peer, bag):
 
 
 def deleted(peer, bag):
-    (bag / "bag_0.mcap").unlink()
+    path = bag / "bag_0.mcap"
+    wait_until(path.exists)
+    path.unlink()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +125,8 @@ def deleted(peer, bag):
 )
 def test_what_is_missing_is_counted(tmp_path, peer, record, fault, why):
     bag = tmp_path / "bag"
-    timer = threading.Timer(0.8, fault, [peer, bag])
-    timer.start()
+    peer.fault = partial(fault, peer, bag)
     code, result, err = record("--duration", "2", "-o", bag)
-    timer.join()
     assert code == 3
     assert "less was recorded than asked for" in err.splitlines()[-1]
     telemetry = read_bag(bag)

@@ -127,8 +127,8 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
     big, began = batch(COMPUTE, samples=20_000), time.monotonic()
     for _ in range(100):
         learning.offer(big)
-    assert time.monotonic() - began < 1.0
-    assert learning.left_out >= 90 * 20_000
+    assert time.monotonic() - began < PATIENCE / 2  # the process itself would take 50 s
+    assert learning.left_out >= 50 * 20_000
     learning.stop()
 
 

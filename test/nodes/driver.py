@@ -17,6 +17,8 @@ from test.energy.known_arm import ROBOT
 from ur_energy_model.nodes.ros import time_message
 
 START = 1_700_000_000_000_000_000  # stamp of the first message [ns]
+DEPTH = 5000
+"""Messages that the publisher keeps until a reliable subscriber has acknowledged them."""
 
 
 class Driver:
@@ -31,10 +33,11 @@ class Driver:
         topic: str = "joint_states",
     ) -> None:
         self.names = list(names)
+        self.closed = False
         self._context = Context()
         rclpy.init(context=self._context, domain_id=domain)
         self._node = rclpy.create_node("driver", context=self._context, namespace=namespace)
-        self._publisher = self._node.create_publisher(JointState, topic, QoSProfile(depth=1))
+        self._publisher = self._node.create_publisher(JointState, topic, QoSProfile(depth=DEPTH))
 
     @property
     def subscribers(self) -> int:
@@ -51,23 +54,34 @@ class Driver:
 
     def close(self) -> None:
         """Destroy the node."""
+        self.closed = True
         self._node.destroy_node()
         rclpy.try_shutdown(context=self._context)
 
 
 def main() -> None:
-    """Publish at 500 Hz as the JSON object of the first argument says, once its file exists."""
+    """Publish at 500 Hz as the JSON object of the first argument says.
+
+    Its folder has three files: `begin`, made once the subscriber is connected, `published`, made
+    here after the messages, and `end`, made once the subscriber has counted them. Until then
+    further messages follow slowly, with stamps that go on as before: a loss is only seen by a
+    message that comes after it.
+    """
     options = json.loads(sys.argv[1])
+    folder = Path(options["folder"])
     driver = Driver(options["domain"], options["names"], namespace=options["namespace"])
-    while not (driver.subscribers and Path(options["begin"]).exists()):
+    while not (driver.subscribers and (folder / "begin").exists()):
         time.sleep(0.05)
-    time.sleep(1.0)  # the subscriber may not know the publisher yet
     began = time.monotonic()
-    for k in range(options["count"]):
-        time.sleep(max(0.0, began + k / 500.0 - time.monotonic()))
-        driver.publish(START + k * 2_000_000)
-    print(options["count"], flush=True)
-    time.sleep(1.0)  # messages under way
+    number = 0
+    while not (folder / "end").exists():
+        if number < options["count"]:
+            time.sleep(max(0.0, began + number / 500.0 - time.monotonic()))
+        else:
+            (folder / "published").touch()
+            time.sleep(0.05)
+        driver.publish(START + number * 2_000_000)
+        number += 1
     driver.close()
 
 

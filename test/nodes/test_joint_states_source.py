@@ -16,7 +16,7 @@ import pytest
 from rclpy.qos import ReliabilityPolicy
 
 from test.energy.known_arm import ROBOT, motion, total
-from test.nodes.conftest import PATIENCE, Cell
+from test.nodes.conftest import Cell
 from test.nodes.driver import START, Driver
 from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -38,12 +38,14 @@ def start(cell: Cell, model: Path, **parameters: Any) -> None:
 
 @pytest.fixture
 def driver(cell: Cell) -> Iterator[Callable[..., Driver]]:
-    """Makes drivers that are closed after the test."""
+    """Makes drivers to which the estimator is connected; they are closed after the test."""
     made: list[Driver] = []
 
     def make(*arguments: Any, **options: Any) -> Driver:
         made.append(Driver(cell.domain, *arguments, **options))
         cell.observer.wait(lambda: made[-1].subscribers, "the subscriber")
+        connected = str(sum(not each.closed for each in made))
+        source(cell, lambda each: each.get("connected_publishers") == connected, "the connection")
         return made[-1]
 
     yield make
@@ -64,30 +66,29 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
     parameters = {"source": "joint_states", "tf_prefix": "left_", "learn": "off"}
     cell.start_process("estimator", namespace="/cell_7", model_file=str(model), **parameters)
     source(cell, lambda each: "publishers" in each, "the estimator")
-    begin = cell.folder / "begin"
     options = {"domain": cell.domain, "names": names, "namespace": "/cell_7", "count": 1500}
-    options["begin"] = str(begin)
+    options["folder"] = str(cell.folder)
     command = [sys.executable, "-m", "test.nodes.driver", json.dumps(options)]
     child = cell.run_command(command, PYTHONPATH=str(share_directory()))
-    source(cell, lambda each: "driver" in each["publishers"], "the driver")
+    source(cell, lambda each: each["connected_publishers"] == "1", "the driver")
     command = [sys.executable, "-S", "-c", "while True: pass"]
     busy = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
-    begin.touch()
+    (cell.folder / "begin").touch()
     try:
-        output, _ = child.communicate(timeout=PATIENCE)
+        cell.observer.wait((cell.folder / "published").exists, "the last message")
     finally:
         for each in busy:
             each.kill()
             each.wait()
-    assert output.split() == ["1500"], output
 
     def counted(each: dict[str, str]) -> bool:
-        return int(each.get("samples", 0)) + int(each.get("lost", 0)) >= 1490  # the last may lack
+        return int(each.get("samples", 0)) + int(each.get("lost", 0)) >= 1500
 
     status = source(cell, counted, "all samples")
+    (cell.folder / "end").touch()
+    cell.stop(child)
     lost = int(status["lost"])
     assert status["samples"] == status["messages"]
-    assert lost < 750  # most arrive, however busy the machine is
     assert status["refused_messages"] == "0"
     assert float(status["unaccounted_s"]) <= 0.004 * lost
 
@@ -95,7 +96,8 @@ def test_every_message_is_used_or_reported_as_lost_on_a_busy_machine(
 def test_losses_the_absence_of_a_driver_and_energies(
     cell: Cell, model: Path, driver: Callable[..., Driver]
 ) -> None:
-    start(cell, model, method="current")
+    reliable = {"qos_overrides./joint_states.subscription.reliability": "reliable"}
+    start(cell, model, method="current", **reliable)
     energy = "/energy/total/energy"
     cell.observer.subscribe(energy, "std_msgs/Float64")
     source(cell, lambda each: "no node publishes /joint_states" in each["message"], "a reason")

@@ -104,6 +104,16 @@ class PolledSubscription:
         """Full names of the nodes that publish the topic, one per publisher."""
         return publishing_nodes(self._node, self.topic)
 
+    def connected_publishers(self) -> int | None:
+        """Number of publishers whose messages the middleware delivers to this subscription.
+
+        A publisher that was discovered is connected a little later, and never if its quality of
+        service does not suit the subscription's. None with versions of rclpy that do not count
+        the connected ones (Humble).
+        """
+        count = getattr(self._subscription, "get_publisher_count", None)
+        return None if count is None else int(count())
+
     def destroy(self) -> None:
         """Unsubscribe; no thread may be taking messages."""
         self._destroyed = True

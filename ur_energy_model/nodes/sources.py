@@ -37,6 +37,10 @@ class JointStatesSource(ClosedOnExit):
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
         self._publishers: tuple[str, ...] = ()
+        self._connected: int | None = None
+        # When a publisher was last connected, or none was known: discovery and connection take a
+        # while, so only a publisher that stays unconnected has an unsuitable quality of service.
+        self._connected_at = float("inf")
         self._messages = self._reconnects = 0
         self._entered = self._looked = self._taken = -float("inf")
         self._last_message = self._last_sample = -float("inf")
@@ -68,6 +72,11 @@ class JointStatesSource(ClosedOnExit):
         if not self._publishers:
             return f"no node publishes {topic}; is the driver running, in this namespace?"
         names = ", ".join(sorted(set(self._publishers)))
+        if now - self._connected_at > SILENT_AFTER:
+            return (
+                f"no message on {topic}: the quality of service of {names} does not suit the "
+                f"subscription; set qos_overrides.{topic}.subscription.reliability and durability"
+            )
         return f"no message on {topic}, which {names} should publish; is its controller active?"
 
     @property
@@ -98,6 +107,7 @@ class JointStatesSource(ClosedOnExit):
             "lost_s": link.lost_seconds,
             "topic": self._subscription.topic,
             "publishers": ", ".join(self._publishers) or "none",
+            "connected_publishers": "unknown" if self._connected is None else self._connected,
             "messages": self._messages,
             "messages_of_other_joints": stream.foreign,
             "refused_messages": stream.refused.total(),
@@ -130,7 +140,11 @@ class JointStatesSource(ClosedOnExit):
         messages, numbers = self._subscription.take(DEPTH)
         self._taken = now = time.monotonic()
         if now - self._looked >= LOOK_PERIOD or (messages and not self._publishers):
-            self._looked, self._publishers = now, tuple(self._subscription.publishers())
+            self._looked = now
+            self._publishers = tuple(self._subscription.publishers())
+            self._connected = self._subscription.connected_publishers()
+            if self._connected != 0 or not self._publishers:
+                self._connected_at = now
         if not messages:
             return
         self._messages += len(messages)
