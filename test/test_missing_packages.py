@@ -11,7 +11,9 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from ur_energy_model import scripts
 
-ABSENT = ("clarabel", "lz4", "numba", "rtde_control", "shtab", "typing_extensions")
+ABSENT = (
+    "clarabel", "lz4", "numba", "rtde_control", "shtab", "typing_extensions", "zstandard",
+)  # fmt: skip
 """Without a rosdep key; numba, which only the simulated arm needs; too old on Ubuntu 22.04."""
 
 

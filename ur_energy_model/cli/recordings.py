@@ -24,6 +24,7 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.model.robots import available_robots, load_robot
+from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, new_bag
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.bag.recovery import recover_bag
@@ -40,6 +41,13 @@ GRACE_SECONDS = 2.0  # time without samples after which a recording whose durati
 WATCH_SECONDS = 0.2  # period of the progress display
 
 
+def _note_packing() -> None:
+    """A line where the package that packs bags best is not installed."""
+    shortcoming = available_packing().shortcoming
+    if shortcoming is not None:
+        note(shortcoming)
+
+
 # `ur_energy record`: a robot's telemetry into a bag, without losing a sample.
 
 
@@ -48,6 +56,7 @@ def record(options: argparse.Namespace) -> None:
     robot = None if options.robot is None else load_robot(options.robot).name
     if options.output.exists():
         raise RecordingError(options.output, "exists already", "choose another name for the bag")
+    _note_packing()
     source = RtdeSource(
         options.host,
         robot=robot,
@@ -160,6 +169,7 @@ def import_csv(options: argparse.Namespace) -> None:
     if options.robot is None:
         options.parser.error("give --robot NAME, such as --robot ur5e: CSV files do not name it")
     robot = load_robot(options.robot)
+    _note_packing()
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
         with progress("reading") as report:

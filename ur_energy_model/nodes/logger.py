@@ -38,6 +38,7 @@ from ur_energy_model.nodes.ros import (
     time_message,
 )
 from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
+from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
 from ur_energy_model.telemetry.bag.messages import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic, Messages
 from ur_energy_model.telemetry.bag.recovery import recover_killed
@@ -431,6 +432,9 @@ class LoggerNode(ManagedNode):
         if not given.record:
             text = f"not recording; the service start_recording records to {folder}"
         self.log(lines.INFO, text)
+        shortcoming = available_packing().shortcoming
+        if shortcoming is not None:
+            self.log(lines.INFO, shortcoming)
         self._connection = ConnectionLines(self.lines, given.robot_ip)
         self._recording = RecordingLines(self.lines)
         self._session.start()

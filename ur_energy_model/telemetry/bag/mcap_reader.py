@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from array import array
 from collections import Counter
@@ -12,11 +13,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-import zstandard
 
-from ur_energy_model.errors import RecordingError, optional_import
+from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import Budget, open_regular
 from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.compression import MAX_CHUNK, UnpackingError, unpacked
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     MESSAGE_HEAD,
@@ -38,7 +39,6 @@ from ur_energy_model.typing import Indices
 
 Places = tuple[Indices, Indices]
 """Offsets [n] and lengths [n] of the contents of messages in a chunk."""
-MAX_CHUNK = 64 << 20  # largest chunk, packed or unpacked; writers make chunks of 1 to 8 MB
 MAX_DEFINITION = 4 << 20  # largest schema, channel or metadata record [bytes]
 MAX_RATIO = 200
 """Largest ratio of unpacked to packed size of large files (that of an arm at rest is below 50)."""
@@ -46,10 +46,10 @@ _FREE, _MEMORY, _ITEMS = 512 << 20, 128 << 20, 500_000
 _DEFINITIONS = frozenset({Op.SCHEMA, Op.CHANNEL, Op.METADATA, Op.HEADER})
 _INDEXES = frozenset({Op.MESSAGE_INDEX, Op.CHUNK_INDEX})
 _KNOWN = frozenset(Op)
-_CHUNK_MARK = b"\x04\x00\x00\x00zstd"
+_CHUNK_MARK = re.compile(rb"\x04\x00\x00\x00zstd|\x03\x00\x00\x00lz4")
+"""The name of the compression, by which a chunk is found among arbitrary bytes."""
+_LONGEST_MARK = 8  # of these names with their lengths [bytes]
 _MARK_OFFSET = PREFIX.size + 28
-_CHUNK_HEAD = 28 + len(_CHUNK_MARK) + 8
-"""Size of a chunk record without its packed records [bytes]."""
 _WINDOW, _MOST_WINDOW = 64 << 10, 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
 _LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
@@ -180,12 +180,13 @@ class McapReader:
         self._report(f"{damaged} is damaged or cut off", True)
         mark, size = place + _MARK_OFFSET, _WINDOW
         while mark < stop:
-            window, found = _read(file, mark, size + len(_CHUNK_MARK) + 8), -1
-            while (found := window.find(_CHUNK_MARK, found + 1, size + len(_CHUNK_MARK))) >= 0:
-                chunk = mark + found - _MARK_OFFSET
+            window = _read(file, mark, size + _LONGEST_MARK + 8)
+            for found in _CHUNK_MARK.finditer(window, 0, size + _LONGEST_MARK):
+                chunk = mark + found.start() - _MARK_OFFSET
                 op, start, end = _record_at(file, chunk, stop)
-                packed = int.from_bytes(window[found + 8 : found + 16], "little")
-                if op == Op.CHUNK and end and end - start == packed + _CHUNK_HEAD:
+                packed = int.from_bytes(window[found.end() : found.end() + 8], "little")
+                head = 28 + len(found.group()) + 8
+                if op == Op.CHUNK and end and end - start == packed + head:
                     return chunk
             mark, size = mark + size, min(4 * size, _MOST_WINDOW)
         return stop
@@ -201,26 +202,13 @@ class McapReader:
             raise self.refuse(f"has a chunk of {size} bytes, the limit is {MAX_CHUNK}", remedy)
         self.budget.spend(volume=size)
         try:
-            if compression == "zstd":
-                unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
-                if zstandard.frame_content_size(packed) == size:
-                    body = unpacker.decompress(packed, max_output_size=size)
-                else:  # its size is not stated, or a lie: at most one byte too many is unpacked
-                    with unpacker.stream_reader(packed) as reader:
-                        body = reader.read(size + 1)
-            elif compression == "lz4":
-                with optional_import():
-                    import lz4.frame  # type: ignore[import-untyped]
-
-                body = lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1)
-            elif compression == "":
-                body = bytes(packed)
-            else:
-                remedy = "convert the bag to zstd"
-                raise self.refuse(f"has a chunk compressed by {compression[:20]!r}", remedy)
-        except (zstandard.ZstdError, RuntimeError, MemoryError):
+            body = unpacked(compression, packed, size)
+        except KeyError:
+            remedy = "convert the bag to zstd"
+            raise self.refuse(f"has a chunk compressed by {compression[:20]!r}", remedy) from None
+        except UnpackingError:
             raise self.refuse("has a chunk that cannot be unpacked") from None
-        if len(body) != size or (checksum and zlib.crc32(body) != checksum):
+        if checksum and zlib.crc32(body) != checksum:
             raise self.refuse("has a chunk whose checksum is wrong")
         return body
 

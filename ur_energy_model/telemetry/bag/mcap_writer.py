@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model import __version__
 from ur_energy_model.files import open_regular
+from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.mcap_format import (
     MAGIC,
     PREFIX,
@@ -32,7 +32,6 @@ from ur_energy_model.telemetry.bag.mcap_format import (
 from ur_energy_model.telemetry.samples import equal_runs
 
 LIBRARY = f"ur_energy_model {__version__}"
-COMPRESSION = "zstd"
 
 
 def is_written(path: Path) -> bool | None:
@@ -64,7 +63,7 @@ class McapWriter:
         self.path = path
         self.summary = Summary()
         self._durable = durable
-        self._compressor = zstandard.ZstdCompressor(level=1)  # higher ones cost time, save little
+        self._packing = available_packing()
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         self._end = 0
         self._opened = os.fstat(self._file)
@@ -135,11 +134,12 @@ class McapWriter:
 
         `index` has for each channel in it the log time [ns] and offset of its messages [n, 2].
         """
-        packed = self._compressor.compress(body)
+        packed = self._packing.pack(body)
+        compression = self._packing.name
         start = min(int(entries[:, 0].min()) for entries in index.values())
         end = max(int(entries[:, 0].max()) for entries in index.values())
         head = start, end, len(body)
-        chunk = pack(Op.CHUNK, *head, zlib.crc32(body), COMPRESSION, packed)
+        chunk = pack(Op.CHUNK, *head, zlib.crc32(body), compression, packed)
         indexes, places = b"", {}
         for channel, entries in index.items():
             places[channel] = self._end + len(chunk) + len(indexes)
@@ -147,7 +147,7 @@ class McapWriter:
         place = start, end, self._end, len(chunk)
         self._append(chunk + indexes)
         sizes = len(packed), len(body)
-        self.summary.chunks.append(ChunkIndex(*place, places, len(indexes), COMPRESSION, *sizes))
+        self.summary.chunks.append(ChunkIndex(*place, places, len(indexes), compression, *sizes))
         for channel, entries in index.items():
             self.summary.counts[channel] += len(entries)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +15,6 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from ur_energy_model.errors import MissingFieldError, RecordingError
@@ -232,7 +232,7 @@ class SeenSamples:
         if sum(each.shape[1] for each in self._waiting) >= _KEPT_TOGETHER:
             rows, self._waiting = np.concatenate(self._waiting, axis=1), []
             steps = np.diff(rows, axis=1, prepend=0).view(np.uint8)  # most of them are equal
-            packed = zstandard.compress(steps.reshape(-1, 8).T.tobytes(), 1)
+            packed = zlib.compress(steps.reshape(-1, 8).T.tobytes(), 1)
             self._kept.append((int(rows[1].min()), int(rows[1].max()), packed))
         return new
 
@@ -243,7 +243,7 @@ class SeenSamples:
                 yield rows
         for lowest, highest, packed in self._kept:
             if lowest <= high and highest >= low:
-                steps = np.frombuffer(zstandard.decompress(packed), np.uint8).reshape(8, -1)
+                steps = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(8, -1)
                 yield np.cumsum(steps.T.copy().view(np.int64).reshape(2, -1), axis=1)
 
 

@@ -1,0 +1,105 @@
+"""Compression of the chunks of MCAP files: which library packs them, and bounded unpacking.
+
+Bags are packed by zstd. rosdep has no key of its Python package, so that a cell installed by rosdep
+alone may lack it: bags are packed by lz4 there, and are not packed where that is missing
+too. The names are those that MCAP files state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ur_energy_model.errors import optional_import
+
+MAX_CHUNK = 64 << 20
+"""Largest chunk, packed or unpacked [bytes], and largest window of zstd; writers make 1 to 8 MB."""
+_FASTEST_ZSTD = 1
+"""Level of zstd: higher ones take more time and save little on telemetry."""
+
+
+class UnpackingError(Exception):
+    """Bytes that are not what the stated compression makes, or that unpack to another size."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How the chunks of new files are packed.
+
+    Attributes:
+        name: of the compression as MCAP files state it; empty where chunks are not packed.
+        pack: packs the body of a chunk.
+        shortcoming: what is not installed, and what follows from that, as one line for users;
+            None for zstd.
+    """
+
+    name: str
+    pack: Callable[[bytes], bytes]
+    shortcoming: str | None = None
+
+
+def available_packing() -> Packing:
+    """The best packing that is installed: zstd, else lz4, else none."""
+    remedy = "sudo apt install python3-zstandard, or pip install zstandard"
+    with suppress(ModuleNotFoundError):
+        import zstandard
+
+        return Packing("zstd", zstandard.ZstdCompressor(level=_FASTEST_ZSTD).compress)
+    with suppress(ModuleNotFoundError):
+        import lz4.frame  # type: ignore[import-untyped]
+
+        larger = f"zstandard is not installed: bags are packed by lz4 and larger; {remedy}"
+        return Packing("lz4", lz4.frame.compress, larger)
+    return Packing("", bytes, f"zstandard is not installed: bags are not packed; {remedy}")
+
+
+def unpacked(name: str, packed: bytes | memoryview, size: int) -> bytes:
+    """The body of a chunk; never more than one byte beyond its stated size is made.
+
+    Args:
+        name: compression as the file states it: "zstd", "lz4" or "".
+        packed: the packed body.
+        size: stated size of the body [bytes], at most MAX_CHUNK.
+
+    Raises:
+        KeyError: another compression.
+        UnpackingError: the bytes cannot be unpacked to a body of this size.
+        MissingPackageError: the package of this compression is not installed.
+    """
+    body = _UNPACKERS[name](packed, size)
+    if len(body) != size:
+        raise UnpackingError
+    return body
+
+
+def _from_zstd(packed: bytes | memoryview, size: int) -> bytes:
+    with optional_import():
+        import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
+    try:
+        if zstandard.frame_content_size(packed) == size:
+            return bytes(unpacker.decompress(packed, max_output_size=size))
+        # The frame does not state its size, or states another one than the chunk.
+        with unpacker.stream_reader(packed) as reader:
+            return bytes(reader.read(size + 1))
+    except (zstandard.ZstdError, MemoryError):
+        raise UnpackingError from None
+
+
+def _from_lz4(packed: bytes | memoryview, size: int) -> bytes:
+    with optional_import():
+        import lz4.frame
+
+    try:
+        return bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, size + 1))
+    except (RuntimeError, MemoryError):
+        raise UnpackingError from None
+
+
+_UNPACKERS: dict[str, Callable[[bytes | memoryview, int], bytes]] = {
+    "zstd": _from_zstd,
+    "lz4": _from_lz4,
+    "": lambda packed, size: bytes(packed[: size + 1]),
+}
