@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -159,6 +159,61 @@ def optimize_cycle(
         ceiling=_ceiling(problem, duration, min(new_energy, typed_energy)),
         loads=(_load(robot, before), _load(robot, typed), _load(robot, as_fast)),
     )
+
+
+@dataclass(frozen=True)
+class PredictedSaving:
+    """What `ur_energy optimize` would save in a cycle; energies of the whole arm at the supply."""
+
+    source: str  # recording
+    duration: float  # of the recorded cycle, and of the new one at most [s]
+    count: int  # complete cycles in the recording
+    energy: float  # of the recorded cycle, from the model [J]
+    saving: float  # per cycle, when exactly the sheet is typed [J]
+    interval: tuple[float, float]  # 95 % interval of the saving (low, high), J
+
+
+def predicted_saving(
+    model: EnergyModel,
+    bag: str | Path,
+    options: OptimizationOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> PredictedSaving:
+    """What `optimize_cycle` would save by new speeds, accelerations and waits, predicted quickly.
+
+    Only the sheet of values to type is computed: neither set points, nor the curve over the cycle
+    time, nor what could be saved at all. The cycle time stays that of the recording, unless the
+    options give another.
+
+    Args:
+        model: of the arm that was recorded.
+        bag: recording of the running program.
+        options: the defaults if None.
+        progress: called with fraction and text.
+
+    Raises:
+        UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
+    """
+    options = OptimizationOptions() if options is None else options
+    robot = model.description()
+    report = progress or (lambda fraction, text: None)
+    report(0.0, "reading the recording")
+    if options.session:
+        model = in_session_of(model, bag)
+    cycle = find_cycle(model, bag, robot, options.keep_dwell)
+    cycle, _ = with_locks(cycle, options, model.dynamics())
+    duration = cycle.duration if options.cycle_time is None else options.cycle_time
+    report(0.5, "predicting what typed values save")
+    problem = CycleProblem(model, cycle, options, robot)
+    best = problem.allocate(duration)
+    _, typed = _typed(problem, problem.run(best.laws, best.waiting, std=False), duration)
+    before = problem.recorded
+    energy = total_energy(before)
+    low, high = saving_interval(before, typed)
+    saving = energy - total_energy(typed)
+    interval = (0.01 * low * energy, 0.01 * high * energy)
+    return PredictedSaving(cycle.source, cycle.duration, cycle.count, energy, saving, interval)
 
 
 def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
