@@ -10,7 +10,8 @@ SAFETY_MODES: dict[int, str] = {
 }  # fmt: skip
 
 BACKDRIVE = 6  # robot_mode in which the arm is moved by hand (freedrive)
-BRAKES_RELEASED = (BACKDRIVE, 7)
+RUNNING = 7  # robot_mode of a robot with its brakes released
+BRAKES_RELEASED = (BACKDRIVE, RUNNING)
 """robot_mode with brakes released: backdrive (freedrive) and running."""
 POWER_OFF = 3  # highest robot_mode in which the joints have no power
 PROTECTIVE_STOP = 3  # safety_mode

@@ -10,7 +10,7 @@ import pytest
 
 from test.energy.known_arm import known_model
 from test.report.browser import Browser, find_browser
-from ur_energy_model.identification.target_moment import POSITION_DELAY
+from ur_energy_model.consistency.controller_torque import POSITION_DELAY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.report.analysis import Analysis, analyse
 from ur_energy_model.telemetry.bag.writer import BagWriter

@@ -18,12 +18,13 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.filtered_motion import MOVING_SPEED, resampled_runs
+from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.identification.least_squares import first_independent_columns, pivoted_columns
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, Setup
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.usable_samples import resampled_runs
 from ur_energy_model.typing import Array, Indices
 
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

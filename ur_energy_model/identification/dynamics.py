@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ur_energy_model.consistency.controller_torque import TorqueColumns
 from ur_energy_model.errors import IdentificationError, MissingFieldError
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.identification.recording import Buffer, SessionData
@@ -19,7 +20,6 @@ from ur_energy_model.identification.target_moment import (
     MASS_STD,
     SetupPrior,
     TargetMomentSolver,
-    TorqueColumns,
     TorqueInformation,
     setup_from,
 )

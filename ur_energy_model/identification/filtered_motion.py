@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, slices_between
+from ur_energy_model.telemetry.usable_samples import spline, usable_samples
 from ur_energy_model.typing import Array, Indices, Mask
-
-if TYPE_CHECKING:  # scipy.interpolate and scipy.signal are slow to import
-    from scipy.interpolate import CubicSpline
 
 MOVING_SPEED = 0.02  # joint speed above which a sample counts as moving [rad/s]
 
@@ -154,81 +151,13 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     return float(np.clip(cutoff, CUTOFF_RANGE[0], highest))
 
 
-# Recorded channels resampled to an even time grid and low-pass filtered.
-#
-# Recorders store samples at irregular multiples of the controller's tick; filters and derivatives
-# need an even grid. Each gap-free stretch has its own grid.
-
-_MINIMUM_SAMPLES = 16
-
-
-def resampled_runs(
-    telemetry: Telemetry,
-    names: Sequence[str],
-    good: Mask,
-    *,
-    rate: float = 100.0,
-    bandwidth: float = 15.0,
-    shortest: float = 1.6,
-) -> Iterator[list[Array]]:
-    """Gap-free stretches of good samples, on an even grid and low-pass filtered (Butterworth).
-
-    Yields times of the grid [samples], s, and the channels of these names [samples, k]. Rate and
-    bandwidth are in Hz, `shortest` is the shortest stretch used [s].
-    """
-    for segment in telemetry.segments():
-        flags = np.concatenate([[0], good[segment].astype(int), [0]])
-        for start, stop in np.flatnonzero(np.diff(flags)).reshape(-1, 2).tolist():
-            rows = slice(segment.start + start, segment.start + stop)
-            time = telemetry.time[rows]
-            if len(time) < _MINIMUM_SAMPLES or time[-1] - time[0] < shortest:
-                continue
-            grid = np.arange(time[0], time[-1], 1 / rate)
-            even = [_spline(time, telemetry[name][rows])(grid) for name in names]
-            yield [grid, *(low_pass(values, 1 / rate, bandwidth) for values in even)]
-
-
 # Samples of a recording that identification can use.
 
-RUNNING = 7  # robot_mode of a robot with its brakes released
 SHORTEST_MOTION = 1.0  # A joint that moves for less time has hardly moved [s]
 NO_MOTION = (
     f"no joint moves for {SHORTEST_MOTION:g} s or more, brakes released and no freedrive; record "
     "the robot while a program moves it"
 )
-
-
-def freedrive_samples(telemetry: Telemetry) -> Mask:
-    """Samples [n] taken in freedrive: the target follows the hand, but target_qdd stays zero.
-
-    A stretch counts when target_qdd is exactly zero on all joints while the target speed changes
-    by more than 0.05 rad/s^2 somewhere within it (a cruise at constant speed does not).
-    """
-    speed, time = telemetry["target_qd"], telemetry.time
-    coasting = (telemetry["target_qdd"] == 0).all(axis=1) & (np.abs(speed) > 1e-4).any(axis=1)
-    out = np.zeros(len(time), dtype=bool)
-    if not coasting.any():
-        return out
-    step = np.maximum(np.diff(time), 1e-6)[:, None]
-    rates = np.abs(np.diff(speed, axis=0)) / step
-    changing = np.asarray((rates > 0.05).any(axis=1))
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], coasting.astype(int), [0]])))
-    for start, stop in edges.reshape(-1, 2):
-        if changing[start : max(start, stop - 1)].any():
-            out[start:stop] = True
-    return out
-
-
-def usable_samples(telemetry: Telemetry, *names: str) -> Mask:
-    """Samples [n] at which these columns are finite and the robot runs, freedrive left out."""
-    good = np.ones(len(telemetry), dtype=bool)
-    for name in names:
-        good &= np.isfinite(telemetry[name].reshape(len(telemetry), -1)).all(axis=1)
-    if "robot_mode" in telemetry:
-        good &= telemetry["robot_mode"] == RUNNING
-    if "target_qd" in telemetry and "target_qdd" in telemetry:
-        good &= ~freedrive_samples(telemetry)
-    return good
 
 
 def usable_runs(part: Telemetry, good: Mask, longest: float) -> Iterator[slice]:
@@ -333,7 +262,7 @@ class MotionStream:
             if not even and self.rate >= _LINEAR_RATE:
                 values = np.stack([np.interp(grid, time, column) for column in values.T], axis=1)
             elif not even:
-                values = _spline(time, values)(grid)
+                values = spline(time, values)(grid)
             return low_pass(values, self.period, self.bandwidth, padding=_PADDING)
 
         thin = slice(int(-first) % self.stride, None, self.stride)
@@ -351,8 +280,8 @@ class MotionStream:
         if self.rate >= _LINEAR_RATE:
             qdd = np.gradient(qd, self.period, axis=0)
         else:
-            spline = _spline(self.period * np.arange(len(qd)), qd)
-            qdd = spline(spline.x, 1)
+            speed = spline(self.period * np.arange(len(qd)), qd)
+            qdd = speed(speed.x, 1)
         moment = np.full_like(qd[thin], np.nan)
         if "target_moment" in part and np.isfinite(part["target_moment"][rows]).all():
             moment = smooth("target_moment")[thin]
@@ -366,9 +295,3 @@ class MotionStream:
             temperature=held("joint_temperatures", self.dof),
             payload=np.hstack([held("payload", 1), held("payload_cog", 3)]),
         )
-
-
-def _spline(x: Array | np.ndarray, y: Array) -> CubicSpline:
-    from scipy.interpolate import CubicSpline
-
-    return CubicSpline(x, y)

@@ -15,10 +15,11 @@ from itertools import product
 import numpy as np
 from scipy.optimize import minimize
 
+from ur_energy_model.consistency.controller_torque import TorqueColumns
 from ur_energy_model.identification.filtered_motion import ParallelFilter
 from ur_energy_model.identification.least_squares import joint_gram_matrices
 from ur_energy_model.identification.recording import SessionData
-from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS, TorqueColumns
+from ur_energy_model.identification.target_moment import CENTER, GRAVITY, MASS
 from ur_energy_model.identification.torque_constants import ARM_SPREAD, expected_inertia
 from ur_energy_model.model.friction import SMOOTHING
 from ur_energy_model.model.robots import RobotDescription

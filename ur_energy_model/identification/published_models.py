@@ -28,7 +28,6 @@ from ur_energy_model.identification.dynamics import (
     stated_for,
 )
 from ur_energy_model.identification.evaluation import ErrorStatistics, read_for_comparison
-from ur_energy_model.identification.filtered_motion import usable_samples
 from ur_energy_model.identification.least_squares import (
     first_independent_columns,
     gram_matrices_by_joint,
@@ -42,6 +41,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import COUNT, TENSOR
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, slices_between
+from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array
 
 # Clochiatti et al., eq. 17-18: for each joint, w the motor speed, "dir" where power flows to the

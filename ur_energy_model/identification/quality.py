@@ -14,15 +14,9 @@ import numpy as np
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
-from ur_energy_model.identification.filtered_motion import (
-    NO_MOTION,
-    RUNNING,
-    SHORTEST_MOTION,
-    freedrive_samples,
-    usable_samples,
-)
+from ur_energy_model.identification.filtered_motion import NO_MOTION, SHORTEST_MOTION
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.robot_modes import REDUCED, SAFETY_STOPS
+from ur_energy_model.robot_modes import REDUCED, RUNNING, SAFETY_STOPS
 from ur_energy_model.telemetry.bag.messages import JOINT_NAMES
 from ur_energy_model.telemetry.plausibility import (
     ANY_ARM,
@@ -36,6 +30,7 @@ from ur_energy_model.telemetry.plausibility import (
     possible,
 )
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, repetition, typical_step
+from ur_energy_model.telemetry.usable_samples import freedrive_samples, usable_samples
 from ur_energy_model.typing import Array, Mask
 
 Grade = Literal["good", "limited", "no"]

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
+from ur_energy_model.consistency.controller_torque import TARGET_RATE
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
@@ -25,12 +26,10 @@ from ur_energy_model.identification.filtered_motion import (
     choose_cutoff,
     merged_ranges,
     sample_period,
-    usable_samples,
 )
 from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
 from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
-from ur_energy_model.identification.target_moment import TARGET_RATE
 from ur_energy_model.identification.wall_fit import WallFit
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED
@@ -38,6 +37,7 @@ from ur_energy_model.telemetry.bag.metadata import bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, concatenate, find_gaps
+from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Indices, Progress
 
 # Buffers that keep samples of a recording for further passes, in memory or a temporary file.

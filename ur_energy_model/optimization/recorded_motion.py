@@ -23,7 +23,6 @@ from ur_energy_model.energy.cycles import (
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.identification.filtered_motion import freedrive_samples
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -32,6 +31,7 @@ from ur_energy_model.simulation.kinematics import matrix_of, pose_vector
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, equal_runs
+from ur_energy_model.telemetry.usable_samples import freedrive_samples
 from ur_energy_model.trajectory.plan import CUTOFF
 from ur_energy_model.typing import Array, Mask
 

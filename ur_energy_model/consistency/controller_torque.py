@@ -1,0 +1,203 @@
+"""target_moment as a product of known columns and few unknowns: the columns, and rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ur_energy_model.low_pass import low_pass
+from ur_energy_model.model import setup
+from ur_energy_model.model.dynamics import ArmDynamics
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.samples import Telemetry, time_blocks
+from ur_energy_model.telemetry.usable_samples import resampled_runs, usable_samples
+from ur_energy_model.typing import Array
+
+# The controller's torque as columns.
+#
+# target_moment is the controller's own frictionless inverse dynamics (Clochiatti et al. 2024, eq.
+# 2 and 7). In the mounting's gravity g, with a payload of ten parameters p on the flange and
+# reflected motor inertias J it is, sample by sample,
+#
+# torque = bare(q, qd, qdd) + G(q) g + Y(q, qd, qdd) p + sum_k g_k Y_k(q) p[:4] + J qdd
+#
+# bilinear in g and p. With the products g_k p as separate unknowns it is linear, so any number of
+# samples reduces to one Gram matrix per joint, on which any setup is evaluated cheaply.
+
+_BODY = setup.COUNT
+_STATIC = setup.FIRST_MOMENT.stop
+"""Parameters of a payload that gravity acts on: mass and first moments."""
+
+
+@dataclass(frozen=True)
+class TorqueColumns:
+    """Columns of the joint torques of one arm in any setup."""
+
+    robot: RobotDescription  # the arm, n joints
+    # Add the six tensor entries of every moving link as unknowns (deviations from the robot
+    # file)
+    tensors: bool = False
+
+    @property
+    def common(self) -> int:
+        """Number of unknowns that all setups share: reflected inertias, and tensors if asked."""
+        return self.robot.dof * (7 if self.tensors else 1)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return 1 + 3 + _BODY + 3 * _STATIC + self.common
+
+    @cached_property
+    def _dynamics(self) -> ArmDynamics:
+        """The arm without gravity."""
+        return ArmDynamics(self.robot, Setup(gravity=np.zeros(3)))
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Columns [samples, n, width] for joint positions, velocities, accelerations [samples, n].
+
+        Multiplied with `coefficients` they give joint torques in N m.
+        """
+        n, arm = self.robot.dof, self._dynamics
+        regressor = arm.regressor(q, qd, qdd)
+        parts = [
+            (regressor @ arm.parameters())[:, :, None],
+            arm.gravity_regressor(q),
+            regressor[:, :, -_BODY:],
+            arm.flange_weight_regressor(q).reshape(len(q), n, 3 * _STATIC),
+            np.eye(n)[None] * qdd[:, None, :],
+        ]
+        if self.tensors:
+            own = regressor.reshape(len(q), n, n, _BODY)[..., setup.TENSOR]
+            parts.append(own.reshape(len(q), n, 6 * n))
+        return np.concatenate(parts, axis=2)
+
+    def coefficients(self, gravity: Array, payload: Array, common: Array) -> Array:
+        """Coefficients [width] of the columns for gravity [3], m/s^2, and a payload [10].
+
+        `common` are reflected inertias, joint side [n], kg m^2, and with `tensors` the deviations
+        of the link tensors [6 n], kg m^2.
+        """
+        products = np.outer(gravity, payload[:_STATIC]).ravel()
+        return np.concatenate([np.ones(1), gravity, payload, products, common])
+
+    def slopes(self, gravity: Array, payload: Array, changes: Array) -> Array:
+        """Change of `coefficients` with common unknowns, gravity and payload [width, unknowns].
+
+        `changes` are those of the payload's parameters with each of its unknowns [10, k].
+        """
+        common, first = self.common, self.width - self.common
+        out = np.zeros((self.width, common + 3 + changes.shape[1]))
+        out[first:, :common] = np.eye(common)
+        at_gravity, at_payload = slice(common, common + 3), slice(common + 3, None)
+        out[1:4, at_gravity] = np.eye(3)
+        out[4 : 4 + _BODY, at_payload] = changes
+        out[4 + _BODY : first, at_gravity] = np.kron(np.eye(3), payload[:_STATIC, None])
+        out[4 + _BODY : first, at_payload] = np.kron(gravity[:, None], changes[:_STATIC])
+        return out
+
+
+# Rows of these columns and the recorded torque, block by block.
+
+Columns = Callable[[Array, Array, Array], Array]
+TARGET_RATE = 50.0  # samples per second used of noise-free targets [Hz]; more add nothing
+POSITION_DELAY = 0.002
+"""target_moment is computed from the target position of about one tick earlier [s].
+
+Measured on recordings of a UR3e and two UR5e at 25, 50 and 500 Hz: the torque residual is
+proportional to speed times stiffness of gravity, and vanishes with 2.3 to 2.6 ms.
+"""
+BLOCK = 2.0  # duration of a block of time [s]
+_GROUP = 30  # blocks whose columns are computed together: columns of few samples cost more each
+_STEP = 0.001
+_GRID_RATE = 100.0
+_ACCELERATION_BANDWIDTH = 15.0
+_BANDWIDTH = 2.5  # common filter of both sides [Hz]: arm motion lies below it, mostly noise above
+_EDGE = 0.4  # dropped at either end of a filtered stretch [s]
+_PURPOSE = "estimating setup and motor inertia"
+
+
+def has_targets(telemetry: Telemetry) -> bool:
+    """Whether the motion that target_moment was computed from is recorded, free of noise."""
+    return all(name in telemetry for name in ("target_q", "target_qd", "target_qdd"))
+
+
+def torque_rows(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+    """Rows [samples, n, 2 width + 4] of the usable samples, and their positions [samples, n], rad.
+
+    Torques and columns are linear in a small remaining delay h [s] of target_moment,
+
+    torque + h torque_slope + h^2/2 torque_curve = (columns + h column_slopes) @ coefficients,
+
+    and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
+    (squared). With recorded targets the torque is computed from the position of POSITION_DELAY
+    earlier; without, motion, torque and columns pass the same filter. Blocks are BLOCK long.
+
+    Raises:
+        MissingFieldError: without target_moment, or without any position and speed.
+    """
+    telemetry.require("target_moment", purpose=_PURPOSE)
+    telemetry = telemetry.distinct()
+    if has_targets(telemetry):
+        return _target_blocks(telemetry, columns)
+    telemetry.require("actual_q", "actual_qd", purpose=_PURPOSE)
+    return _actual_blocks(telemetry, columns)
+
+
+def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+    """Rows and positions [samples, n] of recorded targets, block by block."""
+    names = ("target_q", "target_qd", "target_qdd", "target_moment")
+    keep = np.flatnonzero(usable_samples(telemetry, *names))
+    if keep.size == 0:
+        return
+    tick = np.floor(telemetry.time[keep] * TARGET_RATE)
+    keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
+    blocks = list(time_blocks(telemetry.time[keep], BLOCK, telemetry.time[keep[0]]))
+    for first in range(0, len(blocks), _GROUP):
+        group = blocks[first : first + _GROUP]
+        used = keep[group[0].start : group[-1].stop]
+        q, qd, qdd, torque = (telemetry[name][used] for name in names)
+        delays = POSITION_DELAY + _STEP * np.array([0.0, 1.0, -1.0])[:, None, None]
+        earlier = (q - delays * qd + 0.5 * delays**2 * qdd).reshape(-1, q.shape[1])
+        found = columns(earlier, np.tile(qd, (3, 1)), np.tile(qdd, (3, 1)))
+        now, late, early = np.split(found, 3)
+        none = np.zeros_like(torque)
+        rows = _rows(now, (late - early) / (2 * _STEP), torque, none, none)
+        for block in group:
+            part = slice(block.start - group[0].start, block.stop - group[0].start)
+            yield rows[part], q[part]
+
+
+def _actual_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+    """Rows and positions [samples, n] of filtered measured motion, block by block."""
+    names = ("actual_q", "actual_qd", "target_moment")
+    rate = _GRID_RATE / 2
+    edge = int(_EDGE * rate)
+    for time, q, qd, torque in resampled_runs(
+        telemetry,
+        names,
+        usable_samples(telemetry, *names),
+        rate=_GRID_RATE,
+        bandwidth=_ACCELERATION_BANDWIDTH,
+        shortest=4 * _EDGE,
+    ):
+        qdd = np.gradient(qd, 1 / _GRID_RATE, axis=0)[::2]
+        time, q, qd = time[::2], q[::2], qd[::2]
+        torque = low_pass(torque[::2], 1 / rate, _BANDWIDTH)
+        slope = np.gradient(torque, 1 / rate, axis=0)
+        curve = np.gradient(slope, 1 / rate, axis=0)
+        values = low_pass(columns(q, qd, qdd), 1 / rate, _BANDWIDTH)
+        rows = _rows(values, np.zeros_like(values), torque, slope, curve)
+        time = time[edge:-edge]
+        for part in time_blocks(time, BLOCK, time[0]):
+            inside = slice(part.start + edge, part.stop + edge)
+            yield rows[inside], q[inside]
+
+
+def _rows(columns: Array, slopes: Array, torque: Array, slope: Array, curve: Array) -> Array:
+    torques = np.stack([torque, slope, curve, np.ones_like(torque)], axis=2)
+    return np.concatenate([columns, slopes, torques], axis=2)
