@@ -179,6 +179,45 @@ def check_target(path: str | Path) -> None:
         raise OSError(errno.EACCES, f"nothing can be written to {folder.absolute()}", str(path))
 
 
+# The one rule for outputs of commands: nothing that exists is replaced unless the user asks for it.
+
+TAKEN = "name another output, or add --overwrite"
+"""Remedy where an output exists already."""
+
+
+def check_output(path: str | Path, *, overwrite: bool) -> None:
+    """Refuse a file that a command cannot write, or that exists, before the work for it begins.
+
+    Args:
+        path: file to be written.
+        overwrite: whether the user wants an existing file replaced.
+
+    Raises:
+        InputError: the file exists.
+        OSError: as of `check_target`.
+    """
+    check_target(path)
+    if not overwrite and os.path.lexists(path):
+        raise InputError(path, "exists already", TAKEN)
+
+
+def check_output_folder(path: str | Path, *, overwrite: bool) -> None:
+    """Refuse a folder that a command cannot write to, or that has files, before the work begins.
+
+    Args:
+        path: folder to be made, or an empty one.
+        overwrite: whether files of the same names are replaced; all others are left alone anyway.
+
+    Raises:
+        InputError: it is not empty.
+        OSError: it is a file, or nothing can be written to it.
+    """
+    folder = Path(path)
+    check_target(folder / "file")
+    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+        raise InputError(folder, "has files already", TAKEN)
+
+
 @contextmanager
 def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A new file that replaces the one at `path` at the end of the block, unless it raises.

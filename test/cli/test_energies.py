@@ -96,5 +96,6 @@ def test_a_recording_is_not_overwritten_by_its_energies_nor_a_page_by_a_failure(
     refused(itself, capsys, "is the recording itself")
     page = tmp_path / "report.html"
     page.write_text("old")
-    refused(["report", str(model), "missing", "-o", str(page)], capsys, "missing")
+    words = ["report", str(model), "missing", "-o", str(page), "--overwrite"]
+    refused(words, capsys, "missing")
     assert page.read_text() == "old"

@@ -30,7 +30,7 @@ def test_a_model_depends_on_neither_order_nor_workers_nor_bad_bags(
 
     def identified(*words: object, code: int) -> dict[str, Any]:
         output = ("--robot", "ur5e", "--friction", "coulomb_viscous", "-o", tmp_path / "model.yaml")
-        return answer(capsys, "identify", *words, *output, code=code)
+        return answer(capsys, "identify", *words, *output, "--overwrite", code=code)
 
     first = identified(bags[0], bags[1], code=DONE)
     second = identified(bags[1], truncated, bags[0], "--workers", 2, code=PARTLY)

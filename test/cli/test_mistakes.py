@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,18 @@ from ur_energy_model.cli.parser import build_parser
 from ur_energy_model.model.robots import load_robot
 
 NOBODY = "127.0.15.97"  # an address at which nothing listens
+
+
+def _parsers(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Parsers of all commands below one, those of `history` included."""
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield each
+                yield from _parsers(each)
+
+
+PARSERS = list(_parsers(build_parser()))
 
 MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy included
     "": ("COMMAND", "--help"),
@@ -57,6 +70,32 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
     "history summary {store} --time-zone Berlin": ("Europe/Berlin",),
     "history sql {store} 'DELETE FROM seconds'": ("SELECT",),
     "optimize {model} {bag}": ("cycle",),
+    "payload {bag}": ("model is missing", "identify"),
+    "evaluate {bag}": ("model is missing", "identify"),
+    "optimize {bag}": ("model is missing", "identify"),
+    "estimate {model} {bag} --csv {text}": ("exists", "--overwrite"),
+    "estimate {model} {bag} --bag {bag}": ("itself",),
+    "estimate {model} {bag} --bag {other_bag}": ("exists", "--overwrite"),
+    "import {csv} --robot ur5e -o {bag}": ("exists", "--overwrite"),
+    "profile {bag} -o {folder}": ("has files", "--overwrite"),
+    "profile {bag} --html {text}": ("exists", "--overwrite"),
+    "report {model} {bag} -o {text}": ("exists", "--overwrite"),
+    "report {model} {bag} --html new.html --figures {folder}": ("has files", "--overwrite"),
+    "optimize {model} {bag} -o {folder}": ("has files", "--overwrite"),
+    "optimize {model} {bag} --html {text}": ("exists", "--overwrite"),
+    "identify {bag} --robot ur5e -o {model}": ("exists", "--overwrite"),
+    "identify --per-arm {nameless_arm} -o {models}": ("exists", "--overwrite"),
+    "learn {bag} --model {model} -o {model}": ("exists", "--overwrite"),
+    "learn {bag} --robot ur5e -o new.yaml --figure {picture}": ("exists", "--overwrite"),
+    "payload {model} {bag} --known-payload 1 -o {model}": ("exists", "--overwrite"),
+    "excite --robot ur5e -o {text}": ("exists", "--overwrite"),
+    "excite --export ur5e -o {text}": ("exists", "--overwrite"),
+    "simulate --robot ur5e --host {own} --truth {text}": ("exists", "--overwrite"),
+    "layouts -o {folder}": ("has files", "--overwrite"),
+    "history report {store} -o {text}": ("exists", "--overwrite"),
+    "history export {store} -o {text}": ("exists", "--overwrite"),
+    "protocol s1 --simulated -o {folder}": ("not an empty folder",),
+    "demo -o {folder}": ("not from an earlier demo",),
 }
 
 
@@ -66,10 +105,18 @@ def filled(
 ) -> Iterator[Callable[[str], list[str]]]:
     """Replaces the names in braces by what a new user has."""
     place, busy = tmp_path_factory.mktemp("mistakes"), fresh_host()
-    (place / "folder").mkdir()
+    for name, content in (("folder", "notes.txt"), ("models", "ur5e.yaml")):
+        (place / name).mkdir()
+        (place / name / content).write_text("of someone else")
+    (place / "picture.png").write_text("of someone else")
     (place / "text").write_text("speed = fast\n")
     (place / "csv.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
-    for robot, name, named in (("ur5e", "nameless", None), ("ur10e", "other_bag", "ur10e")):
+    arms = (
+        ("ur5e", "nameless", None),
+        ("ur5e", "nameless_arm", "ur5e"),
+        ("ur10e", "other_bag", "ur10e"),
+    )
+    for robot, name, named in arms:
         seen = ExactArm(load_robot(robot)).record(20.0, seed=31)
         write_bag(place / name, replace(seen, info=replace(seen.info, robot=named)))
     assert main(["history", "add", str(place / "store"), str(bag)]) == 0
@@ -99,6 +146,19 @@ def test_a_mistake_is_one_line_with_a_remedy(
         assert word in lines[0]
 
 
+OUTPUTS = ("--output", "--csv", "--html", "--figures", "--figure", "--truth")
+NEVER_REPLACED = ("record", "demo", "protocol")
+"""Commands whose output must be new: what stands there is never replaced."""
+
+
+def test_every_command_with_an_output_has_the_one_rule_for_what_exists() -> None:
+    for parser in PARSERS:
+        options = {flag for action in parser._actions for flag in action.option_strings}
+        name = parser.prog.split()[1]
+        if options & set(OUTPUTS) and name not in NEVER_REPLACED:
+            assert "--overwrite" in options, parser.prog
+
+
 # Any option of any command, also of those to come, with values that nobody expects.
 
 NUMBERS = (
@@ -107,9 +167,7 @@ NUMBERS = (
 )  # fmt: skip
 ACTIONS = [
     action
-    for each in build_parser()._actions
-    if isinstance(each, argparse._SubParsersAction)
-    for parser in each.choices.values()
+    for parser in PARSERS
     for action in parser._actions
     if action.nargs != 0 and not isinstance(action, argparse._SubParsersAction)
 ]
@@ -117,9 +175,10 @@ ACTIONS = [
 
 def test_numbers_of_options_are_finite_or_refused() -> None:
     for action in ACTIONS:
-        for text in NUMBERS if callable(action.type) and action.type is not Path else ():
+        kind: Any = action.type
+        for text in NUMBERS if callable(kind) and kind is not Path else ():
             try:
-                value = action.type(text)
+                value = kind(text)
             except (argparse.ArgumentTypeError, ValueError):
                 continue
             assert not isinstance(value, float) or math.isfinite(value), (action.dest, text)

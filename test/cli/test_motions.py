@@ -46,7 +46,7 @@ def test_a_trajectory_for_the_gap_of_a_learned_model(tmp_path: Path, capsys: Cap
     learned = replace(generic, provenance={"origin": "learned", NEEDS: plain([need])})
     model, path = tmp_path / "model.yaml", tmp_path / "gap.yaml"
     save_model(learned, model)
-    words = ["excite", "--for-gap", str(model), *QUICK, "-o", str(path)]
+    words = ["excite", "--for-gap", str(model), *QUICK, "-o", str(path), "--overwrite"]
     (shown,) = answer(capsys, *words, "--robot", "ur5e")["for_gap"]
     assert (shown["joint"], shown["speed_range"]) == ("wrist_2_joint", [0.2, 2.0])
     assert shown["seconds"] > 1.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.output import note, progress
-from ur_energy_model.cli.parser import BAG_SUFFIXES
+from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
 from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
@@ -70,6 +70,24 @@ def split_model(model: Path | None, bags: Sequence[Path]) -> tuple[Path | None, 
     if model is not None and (model.is_dir() or model.suffix in BAG_SUFFIXES):
         return None, [model, *bags]
     return model, list(bags)
+
+
+def model_needed(options: argparse.Namespace, recording: Path) -> EnergyModel:
+    """The model of a command that has no use for a generic one; a usage error where it is missing.
+
+    Args:
+        options: of the command; `model` is None, or a recording, where only those were given.
+        recording: the first one, for the remedy.
+    """
+    given: Path | None = options.model
+    if given is None or given.is_dir() or is_recording(given):
+        first = recording if given is None else given
+        options.parser.error(
+            f"the model is missing: {first} is a recording; give MODEL.yaml before it, "
+            f"which `ur_energy identify {first} -o model.yaml` makes"
+        )
+    assert given is not None
+    return load_model(given)
 
 
 def recorded_robot(recordings: Sequence[Path]) -> str:

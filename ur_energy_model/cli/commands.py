@@ -35,8 +35,11 @@ TEXT = r"""
 == @json
 --json  print one JSON object on stdout and nothing else
 
+== @overwrite
+--overwrite  replace what exists already: files of the same names, nothing else
+
 == @model
-model MODEL.yaml  identified model
+model [MODEL.yaml]  identified model of the arm
 
 == @model-or-robot
 model [MODEL.yaml]  identified model (default: the generic one of --robot)
@@ -148,7 +151,7 @@ csv CSV...  recordings, in order of time
 --columns NAMES  column names, separated by commas, for files without a header line: actual_q or
     actual_q[6] names six columns, '-' skips one and '-[3]' three
 --layout LAYOUT  column order of a known kind of file (listed below)
---overwrite  replace an existing bag
+@overwrite
 @json
 
 == recover (recordings.recover): repair an interrupted or damaged bag
@@ -181,7 +184,7 @@ $ ur_energy estimate model.yaml monday/* --json
 --bag energy_bag OUT  also write the topics that the estimator node would publish to this bag, for
     the layouts of PlotJuggler and Foxglove (of a single recording)
 --rate HZ =50.0 1:500  messages per second of --bag, 1 to 500
---overwrite  replace an existing bag OUT
+@overwrite
 @payload the model's
 @same-arm
 @cluster
@@ -201,6 +204,7 @@ bag BAG  recording of the running program (a rosbag2 directory)
 -o --output FOLDER  write profile.json, profile.html and profile.folded (stacks for flame graph
     viewers) to this folder
 --html FILE  write the page, which opens offline, to this file
+@overwrite
 --compare BAG  recording of another version of the program
 --compare-script PROGRAM.script  its script (default: that of --script)
 --shifts TIMES  when the shifts of a day begin, such as 06:00,14:00,22:00
@@ -244,9 +248,10 @@ $ ur_energy report model.yaml monday_shift -o shift.html \
     --tariff 0.28 --co2 0.38
 @model-or-robot
 @bags recordings of the arm
--o --output REPORT.html!  report to write
+-o --output --html REPORT.html!  page to write
 --figures FOLDER  also write the figures to this folder
 --format png|svg*  file format of --figures (default: png; may be repeated)
+@overwrite
 @payload the model's
 @same-arm
 energy of a shift:
@@ -291,8 +296,8 @@ left over, and trade time with each other.
 $ ur_energy optimize model.yaml bags/cell
 $ ur_energy optimize model.yaml bags/cell --cycle-time 12 --pareto --json
 $ ur_energy optimize model.yaml bags/cell --keep 3,5 --max-speedup 1.5
-$ ur_energy optimize model.yaml bags/cell -o cheaper --report cheaper.html --tariff 0.28
-$ ur_energy optimize model.yaml bags/cell -o cheaper --execute --host 192.168.56.101
+$ ur_energy optimize model.yaml bags/cell -o cheaper --tariff 0.28
+$ ur_energy optimize model.yaml bags/cell -o proven --execute --host 192.168.56.101
 $ ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday
 $ ur_energy optimize --history plant --changed 2026-05-12
 model [MODEL.yaml]  identified model
@@ -313,9 +318,10 @@ bag [BAG]  recording of the running program (a rosbag2 directory)
 --recorded-limits  stay within the speeds, accelerations and torques of the recording, instead of
     those of the robot
 -o --output FOLDER  write the sheet (pendant.csv), a URScript program, servoJ set points, a ROS
-    trajectory, a CSV for `predict` and the figures to this folder
---report FILE.html  write a page that opens offline
-cost, for --report:
+    trajectory, a CSV for `predict`, the figures and the page (optimize.html) to this folder
+--html --report report FILE.html  write the page, which opens offline, to this file
+@overwrite
+cost, for the page:
 @tariff
 proof on the arm:
 --execute  run the cycle as recorded and as typed from the sheet in turns, and measure the saving at
@@ -343,6 +349,7 @@ $ ur_energy identify short --fleet arms -o new_arm.yaml
 @robot the one that the bags name
 @validate
 -o --output MODEL.yaml!  model file to write; with --per-arm, folder of the models
+@overwrite
 --per-arm  one model per arm (serial number) into the folder OUTPUT; arms of one joint size share
     what the data show that they have in common
 --fleet FOLDER  models of other arms to start from (default with --per-arm: those already in the
@@ -364,13 +371,14 @@ Go through recordings as the estimator would live: fit the model again as data a
 it over only where it predicts the following minutes better. Writes the last model, and prints the
 history of attempts and the changes of the arm.
 $ ur_energy learn monday tuesday --robot ur5e -o model.yaml
-$ ur_energy learn wednesday --robot ur5e --model model.yaml -o model.yaml --json
+$ ur_energy learn wednesday --model model.yaml -o model.yaml --overwrite --json
 @bags recordings in order of time
 @robot the one that the model or the bags name
 --model MODEL.yaml  model to start from (default: the generic model of the arm)
--o --output MODEL.yaml!  model file to write; an existing one is kept beside it
+-o --output MODEL.yaml!  model file to write
 --figure FILE  picture of errors, intervals and versions over time, PNG or SVG (default: beside the
     output)
+--overwrite  replace what exists already; the earlier model is kept beside the new one
 @json
 
 == payload (parameters.payload): identify the payload from motor currents
@@ -387,6 +395,7 @@ bag BAG  recording with the payload (a rosbag2 directory)
 --known-payload KG -1000:1000  actual mass, to calibrate with
 --empty BAG  recording of the same arm with an empty flange; the payload is the difference
 -o --output MODEL.yaml  calibrated model to write (needs --known-payload)
+@overwrite
 @robot the one named in the model
 @json
 
@@ -420,6 +429,7 @@ $ ur_energy excite --export trajectory.yaml -o trajectory.script
 --export TRAJECTORY  write a trajectory as URScript (.script) or as a table (.csv)
 @end
 -o --output PATH  trajectory, bag or export to write
+--overwrite  replace an existing trajectory or export, never a bag
 design:
 --objective condition|logdet|energy  condition number of the base regressor, its log-determinant, or
     the accuracy of the energy model's own parameters
@@ -513,7 +523,8 @@ $ ur_energy simulate --robot ur10 --host 127.0.0.3 --motion hold \
 --fault SPEC*  fault to simulate (listed below; may be repeated)
 --wall URL*  serve a power meter at the mains: http://A:P (a Shelly device) or modbus://A:P; or
     publish it to a broker: mqtt://A:P/TOPIC (may be repeated)
---truth FILE  write the ground truth (JSON) here at the end
+--truth FILE  write the ground truth (JSON, and power over time as .npz) here at the end
+@overwrite
 notes:
 The simulation is ready when it prints `ready ADDRESS:30004`; Ctrl-C ends it.
 RTDE is on port 30004, the dashboard on 29999, scripts and state on 30001 to
@@ -532,7 +543,7 @@ $ ur_energy layouts --namespace cell1 --tf-prefix left_ -o layouts
 --tf-prefix PREFIX =  parameter tf_prefix of the nodes (default: none)
 @robot ur5e
 -o --output DIR!  folder for the files
---overwrite  replace existing files
+@overwrite
 @json
 
 == completion (desk.completion): print a completion script for bash, zsh or fish
@@ -607,7 +618,8 @@ $ ur_energy history report plant -o plant.html --tariff 0.25 --co2 0.38
 $ ur_energy history report plant -o may.html --from 2026-05-01 --to 2026-05-31 \
     --time-zone Europe/Berlin
 @store
--o --output FILE.html!  page to write
+-o --output --html FILE.html!  page to write
+@overwrite
 @period
 cost:
 @tariff
@@ -629,6 +641,7 @@ $ ur_energy history export plant -o may.csv --from 2026-05-01 --to 2026-05-31
 $ ur_energy history export plant -o cycles.csv --table cycles --arm 20225500123
 @store
 -o --output FILE.csv!  file to write
+@overwrite
 --table seconds|cycles  what to write
 @period
 @json

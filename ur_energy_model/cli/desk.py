@@ -35,10 +35,14 @@ def simulate(options: argparse.Namespace) -> None:
     with on_stop_signal(stop):  # the imports take seconds
         import numpy as np
 
+        from ur_energy_model.files import check_output
         from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
         from ur_energy_model.simulation.simulated_controller import Simulation
+        from ur_energy_model.simulation.supply import truth_files
         from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 
+        for truth in () if options.truth is None else truth_files(options.truth):
+            check_output(truth, overwrite=options.overwrite)
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:
             setup = replace(
@@ -63,18 +67,14 @@ _ANY_ROBOT = "ur5e"  # every UR arm has its joint names
 
 def layouts(options: argparse.Namespace) -> None:
     """Write the files."""
-    from ur_energy_model.files import check_target, write_text
+    from ur_energy_model.files import check_output_folder, write_text
     from ur_energy_model.layouts.files import PURPOSES, ArmTopics, layout_files
     from ur_energy_model.model.robots import load_robot
 
     robot = load_robot(options.robot or _ANY_ROBOT)
     arm = ArmTopics(tuple(robot.joint_names), options.namespace, options.tf_prefix)
     files = {options.output / name: text for name, text in layout_files(arm).items()}
-    for path in files:
-        check_target(path)
-    taken = [path for path in files if path.exists()]
-    if taken and not options.overwrite:
-        raise InputError(taken[0], "exists already", "name another folder, or add --overwrite")
+    check_output_folder(options.output, overwrite=options.overwrite)
     for path, text in files.items():
         write_text(path, text)
     if options.json:

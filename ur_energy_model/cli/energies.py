@@ -17,6 +17,7 @@ from ur_energy_model.cli.arguments import (
     failed_json,
     failed_of,
     is_distributed,
+    model_needed,
     report_failed,
     results_of_bags,
     split_model,
@@ -43,10 +44,9 @@ from ur_energy_model.energy.recording_energy import (
     totals_json,
 )
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import check_target, real_path, write_text
+from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
 from ur_energy_model.model.drives import JointModel
-from ur_energy_model.model.model_file import load_model
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
 from ur_energy_model.typing import Progress
@@ -65,6 +65,8 @@ def estimate(options: argparse.Namespace) -> None:
         if wanted is not None and is_distributed(options):
             problem = "is written from a single recording in this process"
             raise InputError(flag, problem, "give one BAG, without --scheduler and --workers")
+    if options.csv is not None:
+        check_output(options.csv, overwrite=options.overwrite)
     chosen = chosen_model(path, options.robot, options.bags)
     model = with_payload(chosen.model, options.payload)
     work = partial(estimate_energy, model, same_arm=options.same_arm)
@@ -176,7 +178,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from ur_energy_model.identification import evaluation  # takes half a second
     from ur_energy_model.identification.quality import MOTION_WORDS
 
-    model = load_model(options.model)
+    model = model_needed(options, options.bags[0])
     work = partial(
         evaluation.evaluate,
         model,
@@ -332,7 +334,9 @@ def report(options: argparse.Namespace) -> None:
     from ur_energy_model.report.page import render
     from ur_energy_model.report.report import make_report, report_page
 
-    check_target(options.output)
+    check_output(options.output, overwrite=options.overwrite)
+    if options.figures is not None:
+        check_output_folder(options.figures, overwrite=options.overwrite)
     tariff = tariff_given(options)
     path, bags = split_model(options.model, options.bags)
     chosen = chosen_model(path, options.robot, bags)

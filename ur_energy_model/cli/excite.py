@@ -30,7 +30,7 @@ from ur_energy_model.experiment.execution import (
 from ur_energy_model.experiment.limits import SafetyLimits, TrajectoryVerdict, check
 from ur_energy_model.experiment.motion_process import export_trajectory
 from ur_energy_model.experiment.same_arm import arm_of_plan
-from ur_energy_model.files import check_target, config_file
+from ur_energy_model.files import check_output, config_file
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
@@ -200,6 +200,7 @@ def run(options: argparse.Namespace) -> None:
     elif options.output is None:
         options.parser.error("-o PATH is required")
     elif options.export is not None:
+        check_output(options.output, overwrite=options.overwrite)
         trajectory = _trajectory(options.export)
         export_trajectory(options.output, trajectory, load_robot(trajectory.robot).rate)
         if options.json:
@@ -211,7 +212,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _design(options: argparse.Namespace) -> None:
-    check_target(options.output)
+    check_output(options.output, overwrite=options.overwrite)
     if options.for_gap is None:
         request = request_of(options, options.robot)
     else:

@@ -31,7 +31,7 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError, UrEnergyError, span
-from ur_energy_model.files import check_target, user_path, write_text
+from ur_energy_model.files import check_output, user_path, write_text
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
@@ -255,7 +255,7 @@ def report(options: argparse.Namespace) -> None:
     from ur_energy_model.report.page import render
     from ur_energy_model.report.plant import make_plant_report, plant_page
 
-    check_target(options.output)
+    check_output(options.output, overwrite=options.overwrite)
     tariff = tariff_given(options)
     with progress("report") as show, _database_given(options) as database:
         report = make_plant_report(database, options.store, tariff)
@@ -332,6 +332,7 @@ def export(options: argparse.Namespace) -> None:
     """`ur_energy history export`."""
     from ur_energy_model.plant.database import export_csv
 
+    check_output(options.output, overwrite=options.overwrite)
     period, store, arms = _period_given(options), store_given(options), tuple(options.arm)
     with progress("exporting") as report:
         rows, warnings = export_csv(

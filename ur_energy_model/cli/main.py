@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ur_energy_model.cli.parser import ALL, BAG_SUFFIXES, build_parser
+from ur_energy_model.cli.parser import ALL, build_parser, is_recording
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
 from ur_energy_model.interrupts import raised_once
 from ur_energy_model.scripts import INTERRUPTED
@@ -44,7 +44,7 @@ def _check_kinds(options: argparse.Namespace) -> None:
         elif action.dest == "trajectory" or (action.dest in ("model", "for_gap")):
             models += [(action, each) for each in paths if isinstance(each, Path)]
         elif action.dest == "csv" and isinstance(value, list):
-            for path in filter(_is_recording, paths):
+            for path in filter(is_recording, paths):
                 raise InputError(path, "is a bag already", "use it as it is")
     for path in (*recordings, *(each for _, each in models)):
         if path.name == "metadata.yaml" and path.is_file():
@@ -53,10 +53,10 @@ def _check_kinds(options: argparse.Namespace) -> None:
             )
     for action, path in models:
         others = [*recordings, *(each for _, each in models if each is not path)]
-        wrong = _is_recording(path) or path.suffix == ".csv"
+        wrong = is_recording(path) or path.suffix == ".csv"
         if action.dest == "model" and wrong and any(map(_is_yaml, others)):
             options.parser.error(f"the model comes first, then {path}")
-        if _is_recording(path) and action.nargs != "?":
+        if is_recording(path) and action.nargs != "?":
             raise InputError(path, "is a recording", f"give {action.metavar} instead")
     for path in recordings:
         if _is_yaml(path) and path.is_file():
@@ -65,10 +65,6 @@ def _check_kinds(options: argparse.Namespace) -> None:
             raise InputError(path, "is a model or robot file, not a recording", remedy)
         if path.name.endswith((".csv", ".csv.gz", ".txt")) and path.is_file():
             raise InputError(path, "is no bag", "make a bag of a CSV file with: ur_energy import")
-
-
-def _is_recording(path: Path) -> bool:
-    return path.suffix in BAG_SUFFIXES or (path / "metadata.yaml").is_file()
 
 
 def _is_yaml(path: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.cli.arguments import tariff_given
+from ur_energy_model.cli.arguments import model_needed, tariff_given
 from ur_energy_model.cli.excite import check_execution, run_recorded, surroundings_given
 from ur_energy_model.cli.output import (
     WIDTH,
@@ -20,13 +20,13 @@ from ur_energy_model.cli.output import (
     print_table,
     progress,
 )
+from ur_energy_model.cli.parser import is_recording
 from ur_energy_model.experiment.cycle_exports import export_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
 from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.experiment.same_arm import arm_of_recording
-from ur_energy_model.files import check_target, write_text
+from ur_energy_model.files import check_output, check_output_folder, write_text
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import OptimizationOptions
@@ -34,6 +34,7 @@ from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.report.optimization import energies_table, measured_table
 
+PAGE = "optimize.html"  # in the folder of -o
 PROOF = "proof"  # recording of the run, in the folder of -o
 
 
@@ -42,18 +43,23 @@ def run(options: argparse.Namespace) -> None:
     if options.before or options.after or options.history or options.changed:
         _compare_production(options)
         return
-    if options.model is None or options.bag is None:
+    if options.bag is None and options.model is not None and is_recording(options.model):
+        options.model, options.bag = None, options.model
+    if options.bag is None:
         options.parser.error("MODEL.yaml and BAG are needed, or --before BAG... --after BAG...")
     check_execution(options, "FOLDER")
-    if options.report is not None:
-        check_target(options.report)
     if options.output is not None:
-        check_target(options.output / "pendant.csv")
-    model = load_model(options.model)
+        check_output_folder(options.output, overwrite=options.overwrite)
+    page: Path | None = options.report
+    if page is not None:
+        check_output(page, overwrite=options.overwrite)
+    elif options.output is not None:
+        page = options.output / PAGE
+    model = model_needed(options, options.bag)
     names = "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
     wanted = OptimizationOptions(
         **picked(options, f"{names} max_speedup"),
-        pareto=options.pareto or options.report is not None,
+        pareto=options.pareto or page is not None,
         keep=options.keep,
     )
     with progress("optimizing the cycle") as report:
@@ -65,15 +71,15 @@ def run(options: argparse.Namespace) -> None:
     if options.execute:
         optimized = replace(optimized, measured=_measured(optimized, model, robot, options))
         export_cycle(optimized, robot, options.output)  # with the measured saving
-    if options.report is not None:
+    if page is not None:
         from ur_energy_model.report.optimization import make_optimization_report, optimization_page
         from ur_energy_model.report.page import render
 
         model = in_session_of(model, options.bag)
         tariff = tariff_given(options)
         made = make_optimization_report(model, optimized, tariff=tariff)
-        write_text(options.report, render(optimization_page(made)))
-        note(f"page written to {options.report}; open it in a browser")
+        write_text(page, render(optimization_page(made)))
+        note(f"page written to {page}; open it in a browser")
     if options.json:
         print_json(optimized.as_json())
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ur_energy_model.cli.arguments import recorded_robot
+from ur_energy_model.cli.arguments import model_needed, recorded_robot
 from ur_energy_model.cli.output import (
     note,
     picked,
@@ -19,7 +19,7 @@ from ur_energy_model.cli.output import (
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import check_joints
 from ur_energy_model.errors import InputError, WrongRobotError
-from ur_energy_model.files import check_target
+from ur_energy_model.files import check_output
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -41,7 +41,7 @@ def learn(options: argparse.Namespace) -> None:
     if figure.suffix not in (".png", ".svg"):
         raise InputError("--figure", f"{figure} is neither PNG nor SVG", "end it in .png or .svg")
     for path in (options.output, figure):
-        check_target(path)
+        check_output(path, overwrite=options.overwrite)
     if options.robot is None and options.model is not None:
         robot = load_model(options.model).description()
     else:
@@ -95,7 +95,9 @@ def payload(options: argparse.Namespace) -> None:
     if options.output is not None and not calibrated:
         remedy = "give the actual mass with --known-payload"
         raise InputError("-o", "there is no calibration to write", remedy)
-    model = load_model(options.model)
+    if options.output is not None:
+        check_output(options.output, overwrite=options.overwrite)
+    model = model_needed(options, options.bag)
     if is_generic(model):
         raise InputError(
             options.model,

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
 
 BAG_SUFFIXES = (".mcap", ".db3")  # of files that are recordings
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is that of a bag, or of a file of one."""
+    return path.suffix in BAG_SUFFIXES or (path / "metadata.yaml").is_file()
+
+
 ALL = tuple(name for names in GROUPS.values() for name in names)  # the subcommands
 USAGE = 2  # exit code of a usage error
 _Subparsers = argparse._SubParsersAction

@@ -18,7 +18,7 @@ from ur_energy_model.energy.profile import (
 )
 from ur_energy_model.energy.program import Script, read_script
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import check_target, write_text
+from ur_energy_model.files import check_output, check_output_folder, write_text
 
 SHOWN = 8  # columns of the nodes' table in a terminal; the page has those per cycle and joint
 BAR, SHARE_SHOWN = 12, 0.005  # cells of a bar; least share with which a line is in the listing
@@ -31,9 +31,10 @@ def run(options: argparse.Namespace) -> None:
     page: Path | None = options.html
     if page is None and options.output is not None:
         page = options.output / "profile.html"
-    for target in (page, options.output and options.output / "profile.json"):
-        if target is not None:
-            check_target(target)
+    if options.output is not None:
+        check_output_folder(options.output, overwrite=options.overwrite)
+    if options.html is not None:
+        check_output(options.html, overwrite=options.overwrite)
     bags = [options.bag] if options.compare is None else [options.bag, options.compare]
     chosen = chosen_model(options.model, options.robot, bags)
 

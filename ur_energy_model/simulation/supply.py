@@ -182,6 +182,11 @@ class Energies(NamedTuple):
         return np.array(self[4:])
 
 
+def truth_files(path: str | Path) -> tuple[Path, Path]:
+    """The files that a TruthLog of this path writes: JSON, and arrays."""
+    return Path(path), Path(path).with_suffix(".npz")
+
+
 class TruthLog:
     """Collects the true energies and writes them: a JSON file, and arrays in an .npz beside it.
 
@@ -217,7 +222,8 @@ class TruthLog:
         energy, whole = joints[-1] - joints[0], arm[-1] - arm[0]
         temperature = np.mean(temperatures, axis=0)
         # Friction is the straight line that fits its curve best up to pi rad/s, motor side.
-        p, array_path = parameters, self.path.with_suffix(".npz")
+        p = parameters
+        _, array_path = truth_files(self.path)
         factor, fastest = p.friction_factor(temperature), np.full(len(joint_names), np.pi)
         coulomb, viscous = p.friction.straight_line(fastest, factor)
         names = ("reflected_inertia", "torque_constant", "winding_resistance")
