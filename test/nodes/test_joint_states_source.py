@@ -15,19 +15,30 @@ import numpy as np
 import pytest
 from rclpy.qos import ReliabilityPolicy
 
-from test.energy.known_arm import ROBOT, motion, total
+from test.energy.known_arm import ROBOT, changed, known_model, motion, total
 from test.nodes.conftest import Cell
 from test.nodes.driver import START, Driver
 from ur_energy_model.files import share_directory
 from ur_energy_model.nodes.estimator import EstimatorNode
+from ur_energy_model.telemetry.samples import Telemetry
 
 PERIOD = 2_000_000  # of the driver [ns]
+COUNT = 600  # messages of a driver, more than a second
 NAMES = (*ROBOT.joint_names, "finger_joint", "track_joint")
 
 
 def source(cell: Cell, found: Callable[[dict[str, str]], Any], what: str) -> dict[str, str]:
     """The status of the source once it fulfils a condition."""
     return cell.observer.status_that("estimator: source", found, what)
+
+
+def working(seconds: float) -> Telemetry:
+    """The known arm in motion, with the currents that its motion needs."""
+    telemetry = motion(seconds)
+    turned = np.pi * telemetry["actual_q"]  # sine of the phase of each joint
+    acceleration = -np.pi * turned
+    powers = known_model().predict(telemetry["actual_q"], telemetry["actual_qd"], acceleration)
+    return changed(telemetry, actual_current=powers.current)
 
 
 def start(cell: Cell, model: Path, **parameters: Any) -> None:
@@ -97,7 +108,7 @@ def test_losses_the_absence_of_a_driver_and_energies(
     cell: Cell, model: Path, driver: Callable[..., Driver]
 ) -> None:
     reliable = {"qos_overrides./joint_states.subscription.reliability": "reliable"}
-    start(cell, model, method="current", **reliable)
+    start(cell, model, method="current", effort_unit="ampere", **reliable)
     energy = "/energy/total/energy"
     cell.observer.subscribe(energy, "std_msgs/Float64")
     source(cell, lambda each: "no node publishes /joint_states" in each["message"], "a reason")
@@ -105,14 +116,15 @@ def test_losses_the_absence_of_a_driver_and_energies(
     source(cell, lambda each: each.get("publishers") == "/driver", "the driver")
     silent = source(cell, lambda each: "no message" in each["message"], "a reason")
     assert "which /driver should publish" in silent["message"]
-    for k in range(100):
+    for k in range(COUNT):
         if k % 10 != 5:
             first.publish(START + k * PERIOD)
-    source(cell, lambda each: each.get("samples") == "90", "the samples")
+    samples = COUNT - COUNT // 10
+    source(cell, lambda each: each.get("samples") == str(samples), "the samples")
     first.close()
     before = cell.observer.latest[energy].data
-    restarted, telemetry = driver(NAMES), motion(0.2)
-    for k in range(100):
+    restarted, telemetry = driver(NAMES), working(COUNT * PERIOD * 1e-9)
+    for k in range(COUNT):
         columns = {
             name: [*telemetry[column][k].tolist(), 0.0, 0.0]
             for name, column in (
@@ -121,15 +133,17 @@ def test_losses_the_absence_of_a_driver_and_energies(
                 ("effort", "actual_current"),
             )
         }
-        restarted.publish(START + (1100 + k) * PERIOD, **columns)
-    status = source(cell, lambda each: each.get("samples") == "190", "the samples")
-    assert abs(int(status["lost"]) - (10 + 1000)) <= 1
+        restarted.publish(START + (COUNT + 1000 + k) * PERIOD, **columns)
+    samples += COUNT
+    status = source(cell, lambda each: each.get("samples") == str(samples), "the samples")
+    assert abs(int(status["lost"]) - (COUNT // 10 + 1000)) <= 1
+    assert status["efforts"] == "used as motor currents in A (as stated)"
     assert float(status["unaccounted_s"]) == pytest.approx(2.002, abs=1e-3)
     cell.observer.drain(energy)
     counted = cell.observer.latest[energy].data - before
-    expected = np.trapezoid(total(telemetry)[:100], telemetry.time[:100])
+    expected = np.trapezoid(total(telemetry)[:COUNT], telemetry.time[:COUNT])
     assert counted == pytest.approx(expected, rel=0.1)
-    for k in range(2000, 2100):
+    for k in range(4000, 4100):
         restarted.publish(START + k * PERIOD, effort=[])
     status = source(cell, lambda each: "no efforts" in each["message"], "what is lacking")
     assert status["level"] == "2"
@@ -160,3 +174,45 @@ def test_two_drivers_of_one_arm_are_noticed_and_quality_of_service_is_overridden
     assert "second driver" in status["refused_because"]
     source(cell, lambda each: "/other/driver" in each["publishers"], "the other driver")
     assert "were refused" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("parameter", "unit", "said"),
+    [
+        ("auto", "ampere", "used as motor currents in A (recognised from the motion)"),
+        ("auto", "newton_metre", "used as joint torques in N m (recognised from the motion)"),
+        ("ampere", "newton_metre", "not used: effort_unit is ampere, but efforts of /joint_states"),
+    ],
+)
+def test_the_unit_of_efforts_is_recognised_or_contradicted(
+    cell: Cell, model: Path, driver: Callable[..., Driver], parameter: str, unit: str, said: str
+) -> None:
+    """The same motion has the same energy whatever the unit is, and a wrong parameter shows."""
+    reliable = {"qos_overrides./joint_states.subscription.reliability": "reliable"}
+    start(cell, model, effort_unit=parameter, **reliable)
+    energy = "/energy/total/energy"
+    cell.observer.subscribe(energy, "std_msgs/Float64")
+    publisher, telemetry = driver(), working(3.0)
+    scale = 101.0 * 0.1 if unit == "newton_metre" else 1.0  # gear ratio and torque constant
+    for k, (position, velocity, current) in enumerate(
+        zip(
+            telemetry["actual_q"].tolist(),
+            telemetry["actual_qd"].tolist(),
+            telemetry["actual_current"],
+            strict=True,
+        )
+    ):
+        efforts = (scale * current).tolist()
+        publisher.publish(START + k * PERIOD, position=position, velocity=velocity, effort=efforts)
+    count = str(len(telemetry))
+    status = source(cell, lambda each: each.get("samples") == count, "the samples")
+    assert status["efforts"].startswith(said)
+    contradicted = parameter != "auto"
+    if contradicted:
+        assert "are joint torques in N m" in status["message"]
+        assert "set effort_unit:=newton_metre" in status["message"]
+    assert ("effort_unit" in status["message"]) == contradicted
+    cell.observer.drain(energy)
+    expected = np.trapezoid(total(telemetry), telemetry.time)
+    # Without efforts the power is that of the motion, whose accelerations are filtered.
+    assert cell.observer.latest[energy].data == pytest.approx(expected, rel=0.05)

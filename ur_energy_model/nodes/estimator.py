@@ -17,6 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
+from ur_energy_model.consistency.effort_stream import EFFORT, EffortStream
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
@@ -214,14 +215,16 @@ class EstimatorNode(ManagedNode):
         if self._given_source is not None:
             return self._given_source()
         if self._joint_states is not None:
+            assert self._arm is not None, "check_parameters requires the arm for joint_states"
+            required, topic = given.method == "current", self._joint_states.topic
             stream = JointStateStream(
-                self._joints,
-                "actual_current" if given.effort_unit == "ampere" else "actual_current_as_torque",
-                require_effort=given.method == "current",
-                source="joint_states",
+                self._joints, EFFORT, require_effort=required, source="joint_states"
             )
-            source = JointStatesSource(self._joint_states, stream, seconds, self.lines)
-            self._health.details = source.details
+            efforts = EffortStream(
+                self._arm.base, self._arm.robot, given.effort_unit, required=required, source=topic
+            )
+            source = JointStatesSource(self._joint_states, stream, efforts, seconds, self.lines)
+            self._health.details, self._health.doubt = source.details, lambda: source.doubt
             return source
         if given.bag is not None and given.source == "bag":
             return BagSource(given.bag, real_time=True, batch_seconds=seconds)

@@ -45,6 +45,7 @@ class EstimatorHealth:
         self._working_sinks: set[str] = set()
         self.hardware = ""  # serial number or type of the arm, or the source
         self.details: Callable[[], Mapping[str, object]] = dict  # further figures of the source
+        self.doubt: Callable[[], str | None] = lambda: None  # what is wrong with its samples
         self.published = 0  # publications since the last report
         self.missed = self._missed = 0  # those left out so far
 
@@ -128,6 +129,8 @@ class EstimatorHealth:
             level, text = ERROR, problem
         elif age is None or age > SILENT_AFTER:
             level, text = ERROR, "no samples; is the controller on and reachable?"
+        elif (doubt := self.doubt()) is not None:
+            level, text = WARN, doubt
         elif unaccounted > self._unaccounted:
             level, text = WARN, "samples are missing; their energy is unaccounted"
         elif self.missed - self._missed > MISSED_SHARE * self.published:

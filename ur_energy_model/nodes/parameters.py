@@ -164,8 +164,9 @@ class EstimatorParameters(LiveParameters):
     loop: bool = option(
         False, "restart the bag at its end (source: bag)", only_with=("source", "bag")
     )
-    effort_unit: Literal["ampere", "newton_metre"] = option(
-        "ampere", "unit of effort in joint_states (source: joint_states)",
+    effort_unit: Literal["auto", "ampere", "newton_metre"] = option(
+        "auto", "unit of effort in joint_states (source: joint_states); auto recognises it from "
+        "the motion",
         only_with=("source", "joint_states"),
     )
     method: Method = option(

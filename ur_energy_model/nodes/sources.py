@@ -6,7 +6,8 @@ import threading
 import time
 from collections import deque
 
-from ur_energy_model.nodes.lines import PERIOD, WARN, OperatorLines
+from ur_energy_model.consistency.effort_stream import EffortStream
+from ur_energy_model.nodes.lines import INFO, PERIOD, WARN, OperatorLines
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
@@ -20,19 +21,22 @@ LOOK_PERIOD = 1.0  # period in which the publishers of the topic are looked up [
 class JointStatesSource(ClosedOnExit):
     """Samples from JointState messages, taken from the middleware every `batch_seconds`.
 
-    `lines` are about messages that were refused while others are used.
+    `efforts` decides what their efforts are; `lines` are about that, and about messages that were
+    refused while others are used.
     """
 
     def __init__(
         self,
         subscription: PolledSubscription,
         stream: JointStateStream,
+        efforts: EffortStream,
         batch_seconds: float,
         lines: OperatorLines,
     ) -> None:
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
-        self._subscription, self._stream = subscription, stream
+        self._subscription, self._stream, self._efforts = subscription, stream, efforts
+        self._efforts_reported: str | None = None
         self._batch_seconds, self._lines = batch_seconds, lines
         self._closed = threading.Event()
         self._ready: deque[Telemetry] = deque()
@@ -98,6 +102,12 @@ class JointStatesSource(ClosedOnExit):
             lost_seconds=stream.lost_seconds + silent,
         )
 
+    @property
+    def doubt(self) -> str | None:
+        """Why the efforts are not used although they are there; None while there is no reason."""
+        problem = self._efforts.problem
+        return None if problem is None else f"efforts are not used: {problem}"
+
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
         stream, link = self._stream, self.status
@@ -112,7 +122,7 @@ class JointStatesSource(ClosedOnExit):
             "messages_of_other_joints": stream.foreign,
             "refused_messages": stream.refused.total(),
             "clock_steps_of_stamps": stream.clock_steps,
-            "efforts": "missing" if stream.effort_missing else "used",
+            "efforts": "missing" if stream.effort_missing else self._efforts.words,
         }
         return values | ({"refused_because": "; ".join(reasons)} if stream.refused else {})
 
@@ -150,8 +160,12 @@ class JointStatesSource(ClosedOnExit):
         self._messages += len(messages)
         self._last_message = now
         known = numbers if len(self._publishers) == 1 else None
-        batches = self._stream.read(messages, known, now)
+        read = self._stream.read(messages, known, now)
         self._unusable = self._stream.problem
+        batches = [part for batch in read for part in self._efforts(batch)]
+        if read and not batches:
+            self._unusable = f"have efforts that are {self._efforts.words}"
+        self._report_efforts()
         if batches:
             if self._last_sample > self._entered and now - self._last_sample > SILENT_AFTER:
                 self._reconnects += 1
@@ -168,3 +182,13 @@ class JointStatesSource(ClosedOnExit):
                     f"{count} messages on {self._subscription.topic} (from {names}) were refused: "
                     f"most of those refused so far {reason}",
                 )
+
+    def _report_efforts(self) -> None:
+        """Write a line where it changes what is done with the efforts."""
+        doubt, efforts = self.doubt, self._efforts
+        text = doubt
+        if doubt is None and efforts.unit is not None:
+            text = f"efforts of {self._subscription.topic} are {efforts.words}"
+        if text is not None and text != self._efforts_reported:
+            self._lines.log(INFO if doubt is None else WARN, text)
+            self._efforts_reported = text

@@ -1,0 +1,196 @@
+"""Efforts of a driver's samples, used once their unit is decided or as it was stated.
+
+Until then, and where efforts are neither motor currents nor joint torques, samples pass without
+them: powers are computed from the motion alone, so that no energy is counted in a wrong unit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.effort_unit import (
+    DECIDED,
+    LEAST_EVIDENCE,
+    EffortEvidence,
+    EffortMeaning,
+    EffortUnit,
+    EffortVerdict,
+)
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
+
+StatedUnit = Literal["auto", "ampere", "newton_metre"]
+
+EFFORT = "effort"
+"""Column of efforts whose unit is not decided."""
+FIELD_OF_UNIT: dict[EffortUnit, str] = {
+    "ampere": "actual_current",
+    "newton_metre": "actual_current_as_torque",
+}
+"""RTDE field that efforts of a unit are."""
+MEANING_IN_WORDS: dict[EffortMeaning, str] = {
+    "ampere": "motor currents in A",
+    "newton_metre": "joint torques in N m",
+    "without_gravity": "joint torques without gravity",
+    "none": "neither motor currents in A nor joint torques in N m",
+}
+OBSERVED_TOGETHER = 0.5  # time of samples that are compared at once [s]
+WINDOW = 20.0
+"""Time of samples after which the comparison begins again if nothing is decided [s]: motion after
+hours of standstill counts as motion."""
+RESTART_GAP = 2.0
+"""Time without samples after which the driver may have been started with another unit [s]."""
+MOST_HELD = 10.0  # time of samples that are held back, where efforts are required [s]
+
+
+class EffortStream:
+    """Decides the unit of the efforts of one driver, and passes its samples on accordingly.
+
+    Efforts with a stated unit are used after LEAST_EVIDENCE, unless the motion excludes that unit.
+
+    Args:
+        model: of the arm, identified or generic.
+        robot: its description.
+        stated: unit of the efforts, or "auto" to decide it from the motion.
+        required: whether samples without efforts are of no use; they are then held back until the
+            unit is decided, MOST_HELD of them.
+        source: name of the topic, for messages.
+
+    Attributes:
+        unit: unit in which efforts are used now; None while they are not.
+        verdict: what the efforts are, by the samples so far; None before any were compared.
+        contradiction: between the stated unit and the motion; None without one.
+    """
+
+    def __init__(
+        self,
+        model: EnergyModel,
+        robot: RobotDescription,
+        stated: StatedUnit,
+        *,
+        required: bool = False,
+        source: str = "joint_states",
+    ) -> None:
+        self._model, self._robot = model, robot
+        self._stated, self._required, self._source = stated, required, source
+        self._last: float | None = None  # time of the last sample [s]
+        self._begin()
+
+    def _begin(self) -> None:
+        """Decide anew, as for a driver that was just started."""
+        self.unit: EffortUnit | None = None
+        self.verdict: EffortVerdict | None = None
+        self.contradiction: Contradiction | None = None
+        self._evidence = EffortEvidence(self._model, self._robot)
+        self._compares = True
+        self._begun: float | None = None  # time of the first sample with efforts [s]
+        self._waiting: list[Telemetry] = []
+        self._held: deque[Telemetry] = deque()
+
+    def __call__(self, batch: Telemetry) -> list[Telemetry]:
+        """Samples that can be used now, in order, with their efforts under the name of a field.
+
+        `batch` follows those of earlier calls; its column EFFORT is missing where a message had no
+        efforts.
+        """
+        before, self._last = self._last, float(batch.time[-1])
+        if before is not None and float(batch.time[0]) - before > RESTART_GAP:
+            self._begin()
+        if EFFORT not in batch:
+            return [batch]
+        if self._compares:
+            self._compare(batch)
+        self._begun = float(batch.time[0]) if self._begun is None else self._begun
+        if self._stated != "auto" and self.contradiction is None:
+            confirmed = batch.time[-1] - self._begun >= LEAST_EVIDENCE
+            self.unit = self._stated if confirmed else None
+        if self.unit is None and self._required:
+            self._hold(batch)
+            return []
+        held, self._held = [*self._held], deque()
+        return [self._named(each) for each in (*held, batch)]
+
+    @property
+    def words(self) -> str:
+        """What is done with the efforts, for people."""
+        if self.unit is not None:
+            how = "as stated" if self._stated != "auto" else "recognised from the motion"
+            return f"used as {MEANING_IN_WORDS[self.unit]} ({how})"
+        if (problem := self.problem) is not None:
+            return f"not used: {problem}"
+        return "not used yet: their unit is not decided; powers are computed from the motion"
+
+    @property
+    def problem(self) -> str | None:
+        """Why efforts are not used although they are known well enough; None otherwise."""
+        if self.contradiction is not None:
+            return self.contradiction.words()
+        meaning = None if self.verdict is None else self.verdict.meaning
+        if self._stated == "auto" and meaning in ("without_gravity", "none"):
+            return f"they are {MEANING_IN_WORDS[meaning]} ({self._evidence.words()})"
+        return None
+
+    def _compare(self, batch: Telemetry) -> None:
+        """Add samples to the evidence, and decide."""
+        self._waiting.append(batch)
+        if batch.time[-1] - self._waiting[0].time[0] < OBSERVED_TOGETHER:
+            return
+        joined = concatenate(self._waiting)
+        self._waiting = []
+        if not joined[EFFORT].any():  # a driver without efforts publishes zeros
+            return
+        if self._evidence.seconds > WINDOW:
+            self._evidence = EffortEvidence(self._model, self._robot)
+        columns = (joined["actual_q"], joined["actual_qd"], joined[EFFORT])
+        self._evidence.observe(joined.time, *columns)
+        self.verdict = verdict = self._evidence.verdict()
+        meaning = verdict.meaning
+        if self._stated == "auto":
+            self.unit = _unit_of(meaning)
+        elif verdict.excludes(self._stated):
+            self.unit, self.contradiction = None, self._contradiction(self._stated, verdict)
+        # Efforts that are not used may still turn out to be usable: at standstill, torques without
+        # gravity look like no efforts at all.
+        self._compares = meaning is None or self.unit != meaning
+
+    def _contradiction(self, stated: EffortUnit, verdict: EffortVerdict) -> Contradiction:
+        """Between the stated unit and what the efforts are instead."""
+        possible = [each for each in MEANING_IN_WORDS if verdict.probability[each] > 1.0 - DECIDED]
+        remedy = "set effort_unit:=auto"
+        if possible == ["newton_metre"] or possible == ["ampere"]:
+            remedy = f"set effort_unit:={possible[0]}, or auto"
+        return Contradiction(
+            subject="effort_unit",
+            stated=f"effort_unit is {stated}",
+            shown=f"efforts of {self._source} are "
+            + " or ".join(MEANING_IN_WORDS[each] for each in possible),
+            evidence=self._evidence.words(),
+            remedy=remedy,
+            refused=True,
+        )
+
+    def _hold(self, batch: Telemetry) -> None:
+        """Keep samples until their unit is decided; the oldest are given up after MOST_HELD."""
+        self._held.append(batch)
+        newest = batch.time[-1]
+        while self._held and newest - self._held[0].time[-1] > MOST_HELD:
+            self._held.popleft()
+
+    def _named(self, batch: Telemetry) -> Telemetry:
+        """Samples with their efforts as the field of the unit in use, or without efforts."""
+        columns = dict(batch.columns)
+        efforts = columns.pop(EFFORT)
+        if self.unit is not None:
+            columns[FIELD_OF_UNIT[self.unit]] = np.asarray(efforts)
+        return replace(batch, columns=columns)
+
+
+def _unit_of(meaning: EffortMeaning | None) -> EffortUnit | None:
+    """Unit of efforts that can be used; None for others, and while none is decided."""
+    return meaning if meaning == "ampere" or meaning == "newton_metre" else None

@@ -1,0 +1,307 @@
+"""Unit of efforts: motor currents in A or joint torques in N m, decided by the arm's motion.
+
+Drivers publish either of them as the effort of sensor_msgs/JointState. A current times gear ratio
+and torque constant is a torque, so that the two differ by a factor of 4 to 13 on UR arms, while the
+torque that a motion needs is known within some tenths: gravity of the links, inertia and friction.
+Two more meanings are compared: torques from which gravity was removed, as the documentation of
+ur_robot_driver describes actual_current_as_torque, and efforts that are none of these.
+
+The efforts of a joint are, over blocks of samples, a linear function of two torques of its motion,
+
+    effort = gravity_gain * gravity torque + motion_gain * (friction + inertia torque) + error,
+
+and each meaning states both gains: 1 / (gear ratio * torque constant) for currents, 1 for torques,
+0 and 1 for torques without gravity. The likelihood of a meaning is the evidence of Bayesian linear
+regression (Bishop, Pattern Recognition and Machine Learning, 2006, sec. 3.5) with a prior of the
+gains around what it states, as wide as payload, stiction, friction of the day and differences
+between arms make it. The normal density of the gains' distance is replaced by a t density, so that
+no single joint decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.typing import Array, Indices, Mask
+
+EffortUnit = Literal["ampere", "newton_metre"]
+EffortMeaning = Literal["ampere", "newton_metre", "without_gravity", "none"]
+
+PRIOR: Mapping[EffortMeaning, float] = {
+    "ampere": 0.4,
+    "newton_metre": 0.38,
+    "without_gravity": 0.2,
+    "none": 0.02,
+}
+"""Probability of each meaning before any effort was seen."""
+DECIDED = 0.999
+"""Probability from which a meaning is decided, and 1 minus that below which it is excluded."""
+LEAST_EVIDENCE = 1.0
+"""Time of efforts before which nothing is decided [s]."""
+
+BLOCK = 0.1
+"""Time over which samples are averaged [s]; the acceleration is the change of speed in it."""
+CORRELATION_TIME = 0.5
+"""Time for which the error of a joint's torque stays the same [s]."""
+NOISE_SHARE = 0.1
+"""Least error of a block over the joint's efforts: torque that no model of a type describes."""
+MOVING_SPEED = 0.05
+"""Joint speed above which friction is against the motion [rad/s]; below, its sign is unknown."""
+LEAST_TORQUE = 0.05
+"""Least torque of a motion that is compared, over the friction that has to be overcome."""
+
+CONSTANT_ERROR = 0.15
+"""Relative error of a torque constant of another arm of the type, one standard deviation."""
+FRICTION_ERROR = 0.4
+"""Relative error of friction on another arm, day and temperature, one standard deviation."""
+PAYLOAD_SHARE = 0.15
+"""Payload that the model does not state, over the arm's moving mass: mean and deviation. It only
+adds to the weight of the arm."""
+OTHER_MOUNTING = 0.03
+"""Probability that the arm is mounted in another way than the model states."""
+DEGREES_OF_FREEDOM = 4.0
+"""Of the t densities: that a joint's gain is five deviations off happens once in 130 times."""
+OTHER_SCALES: Array = 10.0 ** np.arange(-2.0, 5.0)
+"""Sizes of the gains of efforts that are none of the others, all equally likely."""
+
+
+class GravityRemoved(NamedTuple):
+    """One way in which gravity may have been removed from torques."""
+
+    probability: float
+    friction: bool  # whether friction and inertia are left in the torques
+    # gravity, gravity_std: gain of gravity that is left, and its deviation
+    gravity: float
+    gravity_std: float
+
+
+WITHOUT_GRAVITY = (
+    GravityRemoved(0.48, True, 0.0, 0.1),
+    GravityRemoved(0.02, True, 0.1, 0.05),
+    GravityRemoved(0.24, False, 0.0, 0.1),
+    GravityRemoved(0.24, False, 0.0, 0.02),
+    GravityRemoved(0.02, False, 0.1, 0.05),
+)
+"""Whether friction is removed as well is not documented. Where the constants of the compensation
+are off, the same part of gravity is left in all joints, which looks like currents."""
+MOTION_LEFT = 0.3
+"""Gain of friction and inertia that is left where these are removed, one standard deviation."""
+
+
+class EffortVerdict(NamedTuple):
+    """What efforts are, as far as the motion shows it."""
+
+    probability: Mapping[EffortMeaning, float]
+    seconds: float  # time of the samples that it rests on [s]
+
+    @property
+    def meaning(self) -> EffortMeaning | None:
+        """The decided meaning; None while none is."""
+        best = max(self.probability, key=self.probability.__getitem__)
+        decided = self.probability[best] >= DECIDED and self.seconds >= LEAST_EVIDENCE
+        return best if decided else None
+
+    def excludes(self, meaning: EffortMeaning) -> bool:
+        """Whether efforts cannot be this, whatever else they are."""
+        return self.seconds >= LEAST_EVIDENCE and self.probability[meaning] <= 1.0 - DECIDED
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """Gains per joint that one form of a meaning states, and their deviations [n], effort/N m."""
+
+    probability: float  # of this form, if the meaning holds
+    gravity: Array
+    gravity_std: Array
+    motion: Array
+    motion_std: Array
+
+
+# Places in the sums of products.
+_GRAVITY, _MOTION, _EFFORT, _PAYLOAD = range(4)
+
+
+class EffortEvidence:
+    """Compares the efforts of one arm with n joints with the torque of its motion, in blocks.
+
+    Args:
+        model: of the arm, identified or generic.
+        robot: its description; None for the one that the model names.
+
+    Attributes:
+        seconds: time of the blocks so far [s].
+    """
+
+    def __init__(self, model: EnergyModel, robot: RobotDescription | None = None) -> None:
+        self._model, self._dynamics = model, model.dynamics(robot=robot)
+        self._names = tuple(joint.name for joint in model.joints)
+        self._ratio = np.array([joint.gear_ratio for joint in model.joints])
+        constant = np.array([joint.torque_constant for joint in model.joints])
+        self._torque_per_ampere = self._ratio * constant
+        still = np.zeros((1, model.dof))
+        slow = np.full((1, model.dof), MOVING_SPEED)
+        self._breakaway: Array = np.abs(self._torque(still, slow, still))[0]
+        moving_mass = sum(body.mass for body in list(self._dynamics.bare.inertias)[1:])
+        self._payload = PAYLOAD_SHARE * float(moving_mass)
+        self._sums = np.zeros((model.dof, 4, 4))
+        """Time integrals of products of the gravity torque, the rest of the torque, the effort, and
+        the gravity torque of 1 kg of payload."""
+        self._still = np.zeros(model.dof)  # time at standstill [n], s
+        self.seconds = 0.0
+
+    def observe(self, time: Array, q: Array, qd: Array, effort: Array) -> None:
+        """Add consecutive samples, some tenths of a second of them: blocks end with them.
+
+        Times [samples], s; positions, speeds and efforts [samples, n], rad, rad/s, A or N m.
+        """
+        blocks = _blocks(time)
+        if not len(blocks):
+            return
+        first, last = blocks.T
+        seconds = time[last] - time[first]
+        acceleration = (qd[last] - qd[first]) / seconds[:, None]
+        mean_q, mean_qd, mean_effort = (_block_means(each, blocks) for each in (q, qd, effort))
+        moving = np.abs(mean_qd) >= MOVING_SPEED
+        gravity = self._dynamics.gravity_torque(mean_q)
+        link = self._dynamics.inverse_dynamics(mean_q, mean_qd, acceleration)
+        torque = self._torque(link, np.where(moving, mean_qd, 0.0), acceleration)
+        weight = self._dynamics.flange_weight_regressor(mean_q)[..., 0]
+        payload = weight @ self._dynamics.setup.gravity
+        rows = np.stack([gravity, torque - gravity, mean_effort, payload], axis=2)
+        self._sums += np.einsum("b,bnk,bnl->nkl", seconds, rows, rows)
+        self._still += seconds @ ~moving
+        self.seconds += float(seconds.sum())
+
+    def verdict(self) -> EffortVerdict:
+        """What the efforts so far are."""
+        logarithms = {
+            meaning: np.log(PRIOR[meaning]) + self._log_evidence(forms)
+            for meaning, forms in self._meanings().items()
+        }
+        total = np.logaddexp.reduce(list(logarithms.values()))
+        probability = {name: float(np.exp(each - total)) for name, each in logarithms.items()}
+        return EffortVerdict(probability, self.seconds)
+
+    def words(self) -> str:
+        """The efforts of the joint that moved or held most, beside what its motion needs."""
+        rms = np.sqrt(np.diagonal(self._sums, axis1=1, axis2=2) / max(self.seconds, 1e-9))
+        whole = self._sums[:, _GRAVITY, _GRAVITY] + self._sums[:, _MOTION, _MOTION]
+        whole = whole + 2.0 * self._sums[:, _GRAVITY, _MOTION]
+        torque = np.sqrt(np.maximum(whole, 0.0) / max(self.seconds, 1e-9))
+        joint = int(np.argmax(torque / np.maximum(self._breakaway, 1e-9)))
+        current = torque[joint] / self._torque_per_ampere[joint]
+        return (
+            f"{self._names[joint]} has {rms[joint, _EFFORT]:.3g} RMS, its motion needs "
+            f"{current:.3g} A or {torque[joint]:.3g} N m"
+        )
+
+    def _meanings(self) -> dict[EffortMeaning, list[_Expected]]:
+        """Gains that each meaning states, with the probabilities of its forms."""
+        payload, stiction = self._payload_gain(), self._stiction_gain()
+        one, zero = np.ones_like(payload), np.zeros_like(payload)
+        gravity_std = np.sqrt(CONSTANT_ERROR**2 + payload**2 + stiction**2)
+        motion_std = np.full_like(payload, np.hypot(CONSTANT_ERROR, FRICTION_ERROR))
+        found: dict[EffortMeaning, list[_Expected]] = {}
+        units: dict[EffortMeaning, Array] = {
+            "ampere": 1.0 / self._torque_per_ampere,
+            "newton_metre": one,
+        }
+        for meaning, gain in units.items():
+            motion = (gain, motion_std * gain)
+            stated = ((1.0 + payload) * gain, gravity_std * gain)
+            found[meaning] = [
+                _Expected(1.0 - OTHER_MOUNTING, *stated, *motion),
+                _Expected(OTHER_MOUNTING, zero, gain, *motion),
+            ]
+        found["without_gravity"] = []
+        for form in WITHOUT_GRAVITY:
+            left = np.hypot(form.gravity_std, stiction) if form.friction else form.gravity_std * one
+            motion = (one, motion_std) if form.friction else (zero, MOTION_LEFT * one)
+            expected = _Expected(form.probability, form.gravity * one, left, *motion)
+            found["without_gravity"].append(expected)
+        share = 1.0 / len(OTHER_SCALES)
+        found["none"] = [
+            _Expected(share, zero, scale * one, zero, scale * one)
+            for scale in OTHER_SCALES.tolist()
+        ]
+        return found
+
+    def _log_evidence(self, forms: list[_Expected]) -> float:
+        """Log likelihood of the efforts, up to a part that all meanings share."""
+        gains, information = self._regression()
+        each = []
+        for form in forms:
+            off = gains - np.stack([form.gravity, form.motion], axis=1)
+            prior = np.zeros_like(information)
+            prior[:, 0, 0], prior[:, 1, 1] = form.gravity_std**2, form.motion_std**2
+            # With information P and prior covariance D, the gains found have the covariance
+            # P^-1 + D, whose inverse is (1 + P D)^-1 P, which exists where P is singular, too.
+            widened = np.eye(2) + information @ prior
+            precision = np.linalg.solve(widened, information)
+            distance = np.maximum(np.einsum("nk,nkl,nl->n", off, precision, off), 0.0)
+            tails = np.log1p(distance / DEGREES_OF_FREEDOM)
+            width = np.linalg.slogdet(widened)[1]
+            density = -0.5 * (width + (DEGREES_OF_FREEDOM + 2.0) * tails)
+            each.append(np.log(form.probability) + float(density.sum()))
+        return float(np.logaddexp.reduce(each))
+
+    def _regression(self) -> tuple[Array, Array]:
+        """Gains of gravity and motion [n, 2] by least squares, and their information [n, 2, 2]."""
+        shown = self._shown()
+        squares = self._sums[:, :_EFFORT, :_EFFORT] * (shown[:, :, None] & shown[:, None])
+        products = self._sums[:, :_EFFORT, _EFFORT] * shown
+        effort = self._sums[:, _EFFORT, _EFFORT]
+        gains = (np.linalg.pinv(squares, 1e-6, hermitian=True) @ products[..., None])[..., 0]
+        unexplained = np.maximum(effort - (gains * products).sum(axis=1), 0.0)
+        variance = np.maximum(unexplained, NOISE_SHARE**2 * effort) / max(self.seconds, 1e-9)
+        variance = np.where(
+            variance > 0.0, variance, np.inf
+        )  # efforts of exactly zero show nothing
+        return gains, squares / (variance * CORRELATION_TIME)[:, None, None]
+
+    def _shown(self) -> Mask:
+        """Whether gravity and motion load a joint enough to be compared [n, 2]."""
+        squares = np.diagonal(self._sums, axis1=1, axis2=2)[:, :_EFFORT]
+        least = (LEAST_TORQUE * self._breakaway) ** 2 * self.seconds
+        return np.asarray(squares > least[:, None])
+
+    def _payload_gain(self) -> Array:
+        """Gravity torque of a usual payload over that of the arm [n]: mean and deviation."""
+        squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
+        return np.asarray(self._payload * self._sums[:, _GRAVITY, _PAYLOAD] / squares)
+
+    def _stiction_gain(self) -> Array:
+        """Deviation of the gain of gravity by the unknown friction at standstill [n]."""
+        squares = np.where(self._shown()[:, 0], self._sums[:, _GRAVITY, _GRAVITY], np.inf)
+        seconds = max(self.seconds, 1e-9)
+        return np.asarray(self._still / seconds * self._breakaway / np.sqrt(squares / seconds))
+
+    def _torque(self, link: Array, qd: Array, qdd: Array) -> Array:
+        """Torque of joints with that of their links, friction and rotor [samples, n], N m."""
+        return self._ratio * self._model.from_link_torque(link, qd, qdd, std=False).motor_torque
+
+
+def _blocks(time: Array) -> Indices:
+    """First and last sample of blocks of BLOCK or more [blocks, 2], without gaps inside."""
+    if len(time) < 2:
+        return np.zeros((0, 2), dtype=np.intp)
+    period = float(np.median(np.diff(time)))
+    each = max(int(np.ceil(BLOCK / period)), 1) if period > 0.0 else 1
+    first = np.arange(0, len(time) - 1, each)
+    last = np.minimum(first + each, len(time) - 1)
+    seconds = time[last] - time[first]
+    whole = (seconds > 0.0) & (seconds < 2.5 * each * period)
+    return np.stack([first, last], axis=1)[whole]
+
+
+def _block_means(values: Array, blocks: Indices) -> Array:
+    """Means of values [samples, n] over blocks [blocks, 2], both ends included [blocks, n]."""
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    first, last = blocks.T
+    return np.asarray((sums[last + 1] - sums[first]) / (last + 1 - first)[:, None])
