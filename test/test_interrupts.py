@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -16,16 +17,40 @@ from test.interrupting import assert_quiet, interrupted
 from ur_energy_model import interrupts
 
 
-def test_repeated_signals_of_one_interrupt_raise_once(monkeypatch):
-    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
-    with interrupts.raised_once():
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        monkeypatch.setattr(interrupts, "ECHO", 0.0)  # a later one
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+def _raises(number: int) -> bool:
+    """Whether a signal raises; the exit code of a command is then that of a shell."""
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt as interrupt:
+        return interrupts.exit_code(interrupt) == 128 + number
+    return False
+
+
+@pytest.mark.parametrize("number", interrupts.END_SIGNALS)
+def test_repeated_signals_of_one_request_raise_once(number: int) -> None:
+    before = [signal.getsignal(each) for each in interrupts.END_SIGNALS], sys.unraisablehook
+    for echo, later in ((interrupts.ECHO, False), (0.0, True), (math.inf, False)):
+        with interrupts.raised_once(echo):
+            assert _raises(number)
+            assert _raises(signal.SIGTERM) is later
+    after = [signal.getsignal(each) for each in interrupts.END_SIGNALS], sys.unraisablehook
+    assert after == before
+
+
+def test_a_signal_that_is_ignored_at_the_start_remains_ignored() -> None:
+    """As after nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    stopped = []
+    try:
+        with interrupts.raised_once(), interrupts.postponed():
+            assert not _raises(signal.SIGHUP)
+        with interrupts.on_stop_signal(lambda: stopped.append(True)):
+            assert not _raises(signal.SIGHUP)
+        interrupts.forward(signal.SIGHUP, signal.SIGKILL)
+        assert interrupts.is_ignored(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not stopped
 
 
 def test_an_interrupt_that_python_swallows_is_raised_later():
@@ -83,5 +108,5 @@ def test_a_command_ends_quietly_whenever_it_is_interrupted(
     elif arguments[0] == "estimate":
         ExactArm().bag(tmp_path, seed=1, seconds=20)
     delays = [0.0, 1.2]
-    ends = interrupted("ur_energy", arguments, delays, tmp_path, code=130)
+    ends = interrupted("ur_energy", arguments, delays, tmp_path)
     assert_quiet(ends, 130)

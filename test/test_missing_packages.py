@@ -92,7 +92,7 @@ def test_missing_package_is_one_line(
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
     monkeypatch.setattr("ur_energy_model.cli.main.main", main)
-    monkeypatch.setattr(scripts, "exit_quietly", lambda code: None)
+    monkeypatch.setattr("ur_energy_model.interrupts.exit_at_once", lambda code: None)
     monkeypatch.setattr("ur_energy_model.interrupts.ignore", lambda: None)
     if remedy is None:
         with pytest.raises(ModuleNotFoundError):

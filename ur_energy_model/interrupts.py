@@ -1,111 +1,172 @@
-"""Ctrl-C without tracebacks while a program runs and while it ends; for its start see `scripts`.
+"""SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) end a program without a traceback.
 
-A handler that raises can raise anywhere, also in the clean-up after the first Ctrl-C. One Ctrl-C
+All three are requests to end in an orderly way. This chapter is about the time in which a program
+runs and ends; `scripts` is about its start, and `processes` about its children.
+
+A signal that the program was started with as ignored remains ignored: `nohup` does this with
+SIGHUP, and a shell with the SIGINT of its background jobs.
+
+A handler that raises can raise anywhere, also in the clean-up after the first signal. One Ctrl-C
 often arrives as several signals: ros2 launch, make and npm forward it to processes that receive it
-from the terminal, too.
+from the terminal, too. `timeout` and closed terminals also send their signals twice.
 """
 
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 import signal
 import sys
+import termios
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from multiprocessing.process import BaseProcess
     from types import FrameType
 
-ECHO = 1.0  # SIGINTs within this time after another one belong to the same Ctrl-C [s]
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask a program to end."""
+SIGNAL_EXIT = 128  # exit codes after a signal are this plus its number, as in a shell
+ECHO = 1.0  # signals within this time after another one belong to the same request [s]
 MOMENT = 0.01  # time by which an interrupt is postponed that cannot be raised [s]
 _IMPORT = "<frozen importlib._bootstrap>"
 
 
+class EndRequest(KeyboardInterrupt):
+    """The program was asked to end by a signal of this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def exit_code(interrupt: KeyboardInterrupt) -> int:
+    """Exit code of a command that an interrupt ends: 130 after SIGINT, 143, 129."""
+    number = interrupt.number if isinstance(interrupt, EndRequest) else signal.SIGINT
+    return SIGNAL_EXIT + number
+
+
+def is_ignored(number: int) -> bool:
+    """Whether a signal is ignored, as `nohup` ignores SIGHUP."""
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
+# From the start to the end of a program.
+
+
+def exit_at_once(code: int | None = None) -> None:
+    """Let a signal end the process at once, without clean-up, until another handler is set.
+
+    Args:
+        code: exit code; None for 128 plus the number of the signal.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        os._exit(SIGNAL_EXIT + number if code is None else code)
+
+    for number in END_SIGNALS:
+        if not is_ignored(number):
+            signal.signal(number, end)
+
+
 def ignore() -> None:
-    """Ignore SIGINT from now on, at the end of a program."""
-    # Block the signal first: Python reports one that arrives while it sets SIG_IGN.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ignore the signals from now on, at the end of a program."""
+    # Block the signals first: Python reports one that arrives while it sets SIG_IGN.
+    signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
+    for number in END_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+# Signals as exceptions.
 
 
 @contextmanager
-def raised_once() -> Iterator[None]:
-    """A context in which each Ctrl-C raises one KeyboardInterrupt, even if it sends many signals.
+def raised_once(echo: float = ECHO) -> Iterator[None]:
+    """A context in which each request to end raises one EndRequest, even if it is many signals.
 
-    Where it would be printed or turned into another exception, it is raised a moment later: in
-    the callback of a weak reference, and during imports, whose class bodies and extensions do so.
-    The context does nothing outside the main thread, and if SIGINT is ignored.
+    Where the exception would be printed or turned into another one, it is raised a moment later:
+    in the callback of a weak reference, and during imports, whose class bodies and extensions do
+    so. The context does nothing outside the main thread.
+
+    Args:
+        echo: signals within this time after another one belong to the same request [s]; with an
+            infinite time only the first request raises, so that nothing interrupts the clean-up.
     """
-    last = due = float("-inf")
+    last: float | None = None
+    due = float("-inf")
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal last
+        _leave_closed_terminal(number)
         now = time.monotonic()
-        if now - last <= ECHO:
+        if last is not None and now - last <= echo:
             last = now
         elif _is_import(frame):
-            postpone(now)
+            postpone(number, now)
         else:
             last = now
-            raise KeyboardInterrupt
+            raise EndRequest(number)
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:
         nonlocal last
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            last = float("-inf")
-            postpone(time.monotonic())
+            last = None
+            error = unraisable.exc_value
+            number = error.number if isinstance(error, EndRequest) else signal.SIGINT
+            postpone(number, time.monotonic())
         else:
             hook(unraisable)
 
-    def postpone(now: float) -> None:
+    def postpone(number: int, now: float) -> None:
         nonlocal due
         if now >= due:
             due = now + MOMENT
-            _thread.start_new_thread(_interrupt_soon, ())  # acquires no lock, unlike threading
+            # Unlike threading, this acquires no lock.
+            _thread.start_new_thread(_interrupt_soon, (number,))
 
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    hook, sys.unraisablehook = sys.unraisablehook, swallowed
-    outside = signal.signal(signal.SIGINT, interrupt)
+    hook = sys.unraisablehook
+    sys.unraisablehook = swallowed
+    numbers = [number for number in END_SIGNALS if not is_ignored(number)]
+    outside = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, outside)
+        for number, handler in outside.items():
+            signal.signal(number, handler)
         sys.unraisablehook = hook
 
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """A context in which a Ctrl-C waits; it is raised at the end.
+    """A context in which a request to end waits; it is raised at the end.
 
-    To block the signal does not suffice: another thread can receive it, and Python then raises in
-    the main thread. The context does nothing outside the main thread, and without a handler.
+    To block the signals does not suffice: another thread can receive one, and Python then raises in
+    the main thread. The context does nothing outside the main thread, and without handlers.
     """
-    waiting = False
+    waiting: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal waiting
-        waiting = True
+        waiting.append(number)
 
-    main = threading.current_thread() is threading.main_thread()
-    if not main or not callable(signal.getsignal(signal.SIGINT)):
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    outside = signal.signal(signal.SIGINT, note)
+    numbers = [number for number in END_SIGNALS if callable(signal.getsignal(number))]
+    outside = {number: signal.signal(number, note) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, outside)
+        for number, handler in outside.items():
+            signal.signal(number, handler)
         if waiting:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(waiting[0])
 
 
 def _is_import(frame: FrameType | None) -> bool:
@@ -117,51 +178,81 @@ def _is_import(frame: FrameType | None) -> bool:
     return False
 
 
-def _interrupt_soon() -> None:
+def _interrupt_soon(number: int) -> None:
     time.sleep(MOMENT)
     main = threading.main_thread().ident
     if main is not None:
-        signal.pthread_kill(main, signal.SIGINT)  # interrupts waits of that thread
+        signal.pthread_kill(main, number)  # interrupts waits of that thread
 
 
-# Child processes that ignore Ctrl-C and use one thread each.
-
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Environment of a process that has one core."""
-
-
-def start_ignoring_interrupts(process: BaseProcess) -> None:
-    """Start a process that ignores Ctrl-C, which its parent handles."""
-    with deaf_children():
-        process.start()
+# Signals as requests.
 
 
 @contextmanager
-def deaf_children() -> Iterator[None]:
-    """Threads and processes that start in the block have SIGINT blocked; a Ctrl-C waits.
+def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block the signals call `stop` and have no other effect.
 
-    Otherwise a child that is interrupted during its imports, or during its start by the parent,
-    prints a traceback, and a start that is interrupted half-way leaves processes behind.
+    This also applies where SIGINT was ignored before, as in background jobs of a shell: what
+    records until it is stopped is stopped by it. SIGHUP remains ignored.
     """
-    with postponed():
-        resource_tracker.ensure_running()  # starting it later would unblock SIGINT
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+    def handle(number: int, frame: FrameType | None) -> None:
+        _leave_closed_terminal(number)
+        stop()
 
-@contextmanager
-def single_threaded_children() -> Iterator[None]:
-    """Limit child processes to one BLAS thread each, as there is one process per core."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
+    numbers = [n for n in END_SIGNALS if n != signal.SIGHUP or not is_ignored(n)]
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def forward(number: int, to: int) -> None:
+    """From now on send the process another signal in place of one, unless that one is ignored.
+
+    For programs whose main thread waits outside Python, where handlers of Python are not called:
+    the byte that Python writes for each signal wakes up a thread.
+    """
+    if is_ignored(number):
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(number, lambda *_: None)
+
+    def pass_on() -> None:
+        while True:
+            if number in os.read(reading, 64):
+                _leave_closed_terminal(number)
+                os.kill(os.getpid(), to)
+
+    threading.Thread(target=pass_on, name="signals", daemon=True).start()
+
+
+_STREAMS = (0, 1, 2)  # file descriptors of stdin, stdout and stderr
+
+
+def _leave_closed_terminal(number: int) -> None:
+    """After SIGHUP: what would be printed on a terminal that is closed is discarded.
+
+    Every read and write of such a terminal fails, so that a line about the end would be an error.
+    """
+    if number != signal.SIGHUP:
+        return
+    for stream in _STREAMS:
+        with suppress(OSError):
+            if is_closed_terminal(stream):
+                null = os.open(os.devnull, os.O_RDWR)
+                os.dup2(null, stream)
+                os.close(null)
+
+
+def is_closed_terminal(descriptor: int) -> bool:
+    """Whether an open file is a terminal whose other side is closed."""
+    try:
+        termios.tcgetattr(descriptor)
+    except termios.error as error:
+        return bool(error.args[0] == errno.EIO)
+    return False

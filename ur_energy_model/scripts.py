@@ -1,4 +1,4 @@
-"""The console scripts, which handle Ctrl-C before they import their programs.
+"""The console scripts, which handle signals before they import their programs.
 
 Imports are slow, and a Ctrl-C during an import would print a traceback. The imports of this module
 take milliseconds, after the 40 ms in which Python starts.
@@ -7,48 +7,55 @@ take milliseconds, after the 40 ms in which Python starts.
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 import sys
 
-INTERRUPTED = 130  # exit code of a command after Ctrl-C; that of a node is 0
+from ur_energy_model import interrupts
+
+NODE_ENDED = 0  # exit code of a node after a signal
 NOT_INSTALLED = 1  # exit code where a package that only some commands need is not installed
 
 
 def ur_energy() -> int:
     """The command `ur_energy`."""
-    return _run("ur_energy_model.cli.main", INTERRUPTED)
+    return _run("ur_energy_model.cli.main")
 
 
 def cell_node() -> int:
     """Logger and estimator in one process."""
-    return _run("ur_energy_model.nodes.cell")
+    return _run("ur_energy_model.nodes.cell", NODE_ENDED)
 
 
 def estimator_node() -> int:
     """The live energy estimator."""
-    return _run("ur_energy_model.nodes.estimator")
+    return _run("ur_energy_model.nodes.estimator", NODE_ENDED)
 
 
 def identification_node() -> int:
     """Identification of a model from bags."""
-    return _run("ur_energy_model.nodes.identification")
+    return _run("ur_energy_model.nodes.identification", NODE_ENDED)
 
 
 def logger_node() -> int:
     """The logger: telemetry of an arm into bags."""
-    return _run("ur_energy_model.nodes.logger")
+    return _run("ur_energy_model.nodes.logger", NODE_ENDED)
 
 
 def simulated_robot_node() -> int:
     """A simulated robot controller."""
-    return _run("ur_energy_model.nodes.simulated_robot")
+    return _run("ur_energy_model.nodes.simulated_robot", NODE_ENDED)
 
 
-def _run(module: str, interrupted: int = 0) -> int:
-    """Exit code of a module's `main`; `interrupted` by Ctrl-C before that installs its handler."""
-    exit_quietly(interrupted)
+def _run(module: str, interrupted: int | None = None) -> int:
+    """Exit code of a module's `main`.
+
+    Args:
+        module: with the program.
+        interrupted: exit code after a signal that arrives before the program has its own handlers;
+            None for 128 plus the number of the signal.
+    """
+    interrupts.exit_at_once(interrupted)
     try:
+        importlib.import_module("ur_energy_model.processes").end_with_parent_of_environment()
         code = importlib.import_module(module).main()
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ur_energy_model"):
@@ -57,18 +64,5 @@ def _run(module: str, interrupted: int = 0) -> int:
         print(missing.MissingPackageError(error.name), file=sys.stderr)
         code = NOT_INSTALLED
     finally:
-        importlib.import_module("ur_energy_model.interrupts").ignore()
+        interrupts.ignore()
     return int(code or 0)
-
-
-def exit_quietly(code: int) -> None:
-    """Let SIGINT end the process at once, without clean-up.
-
-    If SIGINT is ignored, as in background jobs of a shell, it remains ignored.
-    """
-
-    def end(*_: object) -> None:
-        os._exit(code)
-
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, end)

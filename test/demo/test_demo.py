@@ -17,6 +17,7 @@ from ur_energy_model.cli.main import main
 from ur_energy_model.demo import run
 from ur_energy_model.demo.run import MARK, Processes, _fresh_folder
 from ur_energy_model.errors import InputError, UrEnergyError
+from ur_energy_model.interrupts import raised_once
 
 
 def children_of(session_text: str) -> list[str]:
@@ -90,7 +91,7 @@ def test_processes_report_a_child_that_ended_and_take_sigterm_like_ctrl_c(tmp_pa
     seconds = f"1000.{os.getpid()}"
 
     def interrupted() -> None:
-        with Processes(tmp_path, {}) as processes:
+        with raised_once(), Processes(tmp_path, {}) as processes:
             processes.start("sleeper", ["sleep", seconds])
             assert _wait_for(lambda: bool(children_of(f"sleep {seconds}")), 60.0)
             signal.raise_signal(signal.SIGTERM)

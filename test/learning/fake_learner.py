@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -111,11 +109,3 @@ class LearnerThread:
 
     def wait(self, timeout: float | None = None) -> None:
         self._thread.join(timeout)
-
-
-IN_THREADS = SimpleNamespace(
-    Popen=LearnerThread,
-    DEVNULL=subprocess.DEVNULL,
-    TimeoutExpired=subprocess.TimeoutExpired,
-)
-"""In place of the module `subprocess`."""

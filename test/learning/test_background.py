@@ -20,12 +20,12 @@ from test.learning.fake_learner import (
     DIE,
     FAKE,
     FIRST_STANDBY,
-    IN_THREADS,
     LEARN,
     NOTICE,
     ORDER,
     RAISE,
     FakeLearner,
+    LearnerThread,
 )
 from ur_energy_model.learning import background
 from ur_energy_model.learning.background import (
@@ -135,7 +135,7 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
 def test_each_arm_is_learned_apart_also_over_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "subprocess", IN_THREADS)
+    monkeypatch.setattr(background, "start_command", LearnerThread)
     store = StateStore(tmp_path / "state.json")
     learning = Learning(store)
     learning.begin()

@@ -19,9 +19,9 @@ from test.learning.fake_learner import (
     FAKE,
     FIRST_STANDBY,
     FRICTION,
-    IN_THREADS,
     LEARN,
     NOTICE,
+    LearnerThread,
 )
 from test.nodes.conftest import Cell
 from test.nodes.moving_arm import MovingArm
@@ -49,7 +49,7 @@ def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning in a thread, where crashes are not the subject."""
-    monkeypatch.setattr(background, "subprocess", IN_THREADS)
+    monkeypatch.setattr(background, "start_command", LearnerThread)
 
 
 class Learning:

@@ -186,6 +186,6 @@ def test_a_node_ends_cleanly_whenever_it_is_interrupted(
     }[name]
     delays = [4.0 * k / (phases - 1) for k in range(phases)]
     ends = interrupted(
-        name, ["--ros-args", *arguments], delays, tmp_path, environment=cell.environment
+        name, ["--ros-args", *arguments], delays, tmp_path, code=0, environment=cell.environment
     )
     assert_quiet(ends, 0)

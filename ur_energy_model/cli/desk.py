@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.output import note, on_stop_signal, picked, print_json, print_table
+from ur_energy_model.cli.output import note, picked, print_json, print_table
 from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.interrupts import on_stop_signal
 
 if TYPE_CHECKING:
     from ur_energy_model.simulation.simulated_controller import SimulatedController
@@ -24,7 +25,7 @@ def demo(options: argparse.Namespace) -> None:
 
 
 def simulate(options: argparse.Namespace) -> None:
-    """Simulate until Ctrl-C, SIGTERM or the end of the duration."""
+    """Simulate until Ctrl-C, another signal or the end of the duration."""
     server: SimulatedController | None = None
 
     def stop() -> None:

@@ -229,7 +229,9 @@ def _design(options: argparse.Namespace) -> None:
                 progress=bar,
             )
         else:
-            design = design_trajectory(request, time_limit=options.time_limit, progress=bar)
+            design = design_trajectory(
+                request, time_limit=options.time_limit, keep_best=True, progress=bar
+            )
     save_trajectory(options.output, design.trajectory)
     shown = design.trajectory.design.get("for_gap")  # of the gap that it was designed for
     if options.json:

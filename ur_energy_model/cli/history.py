@@ -19,7 +19,6 @@ from ur_energy_model.cli.arguments import (
 )
 from ur_energy_model.cli.output import (
     note,
-    on_stop_signal,
     picked,
     print_json,
     print_line,
@@ -32,6 +31,7 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError, UrEnergyError, span
 from ur_energy_model.files import check_output, user_path, write_text
+from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError

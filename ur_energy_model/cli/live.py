@@ -11,10 +11,11 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from ur_energy_model.cli.arguments import chosen_model
-from ur_energy_model.cli.output import note, on_stop_signal
+from ur_energy_model.cli.output import note
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
+from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.options import given

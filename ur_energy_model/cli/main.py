@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ur_energy_model.cli.parser import ALL, build_parser, is_recording
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
-from ur_energy_model.interrupts import raised_once
-from ur_energy_model.scripts import INTERRUPTED
+from ur_energy_model.interrupts import exit_code, raised_once
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code.
 
     0 done, 1 refused, 2 usage error, 3 done in part (`record`, or some of many bags failed),
-    130 Ctrl-C.
+    130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
     """
     name = "ur_energy"
     try:
@@ -83,9 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = f"ur_energy {options.command}"
         with raised_once():
             return _outcome(options)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print(f"{name}: stopped", file=sys.stderr)
-        return INTERRUPTED
+        return exit_code(interrupt)
 
 
 def _outcome(options: argparse.Namespace) -> int:

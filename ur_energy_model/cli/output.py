@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from types import FrameType
 from typing import Any
 
 from ur_energy_model.errors import one_line, unsigned_zeros
@@ -170,24 +168,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, Real) and not isinstance(value, Integral):
         return "-" if not math.isfinite(value) else unsigned_zeros(f"{value:.4g}")
     return known(one_line(str(value)))
-
-
-# SIGINT and SIGTERM as a request to finish the work in an orderly way.
-
-
-@contextmanager
-def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Within the block SIGINT and SIGTERM call `stop` and have no other effect.
-
-    This also applies where SIGINT was ignored before, as in background jobs of a shell.
-    """
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

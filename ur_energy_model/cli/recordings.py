@@ -13,7 +13,6 @@ from typing import Any
 
 from ur_energy_model.cli.output import (
     note,
-    on_stop_signal,
     picked,
     print_json,
     print_line,
@@ -23,6 +22,7 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
 from ur_energy_model.files import real_path
+from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.model.robots import available_robots, load_robot
 from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, new_bag

@@ -38,6 +38,7 @@ from ur_energy_model.interrupts import postponed
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
+from ur_energy_model.processes import start_command
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save_chart
 from ur_energy_model.report.page import render
@@ -283,10 +284,14 @@ class EnergyMonitor:
 
 
 class Processes:
-    """Context manager that ends its child processes, last started first."""
+    """Context manager that ends its child processes, last started first.
+
+    They also end when this process is killed: in an orderly way, or after `STOP_TIMEOUT`.
+    """
 
     def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
-        self._logs, self._environment = logs, {**os.environ, **environment}
+        self._logs = logs
+        self._environment = {**os.environ, **environment}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str]) -> None:
@@ -300,13 +305,13 @@ class Processes:
         self._logs.mkdir(parents=True, exist_ok=True)
         # An interrupt before the child has its place in the table would leave it behind.
         with postponed(), self.log(name).open("ab") as log:
-            self._children[name] = subprocess.Popen(
+            self._children[name] = start_command(
                 [program, *command[1:]],
+                grace=STOP_TIMEOUT,
+                environment=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self._environment,
-                start_new_session=True,
             )
 
     def log(self, name: str) -> Path:
@@ -345,19 +350,13 @@ class Processes:
         return child.returncode
 
     def __enter__(self) -> Self:
-        """Handle SIGTERM like Ctrl-C; its default would end this process but not the children."""
-        self._before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all children; a second Ctrl-C is ignored meanwhile."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
+        """End all children; another request to end waits meanwhile."""
+        with postponed():
             for name in reversed(list(self._children)):
                 self.stop(name)
-        finally:
-            signal.signal(signal.SIGINT, before)
-            signal.signal(signal.SIGTERM, self._before)
 
 
 def _fresh_folder(folder: Path) -> Path:

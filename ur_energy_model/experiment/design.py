@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,8 @@ from scipy.optimize import minimize
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.design_problem import DesignProblem, DesignRequest, shown
 from ur_energy_model.experiment.limits import TrajectoryVerdict, check
-from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
+from ur_energy_model.interrupts import exit_code
+from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.typing import Array, Progress
 
@@ -177,9 +176,10 @@ def design_trajectory(
     time_limit: float = 55.0,
     starts: int | None = None,
     workers: int | None = None,
+    keep_best: bool = False,
     progress: Progress | None = None,
 ) -> Design:
-    """The best trajectory of many gradient descents; also after Ctrl-C if one was found.
+    """The best trajectory of many gradient descents.
 
     Each descent follows the analytic gradient of objective and limits from a random motion or from
     one near the best so far; its result is kept if it passes every check.
@@ -191,6 +191,8 @@ def design_trajectory(
         starts: descents per worker, for results that do not depend on the speed of the machine;
             None searches until the time limit.
         workers: number of processes; None for one per core.
+        keep_best: return the best trajectory so far, if there is one, when the user ends the search
+            by Ctrl-C.
         progress: called with a fraction and a text.
 
     Raises:
@@ -198,17 +200,16 @@ def design_trajectory(
     """
     begin = time.monotonic()
     deadline = begin + max(time_limit - _CLOSING, 0.5 * time_limit)
-    context = multiprocessing.get_context("spawn")
     best: tuple[float, Array] | None = None
     tried = 0
-    pool: dict[Connection, SpawnProcess] = {}
+    pool: dict[Connection, ChildProcess] = {}
     try:
         with single_threaded_children():
             for index in range(workers or os.cpu_count() or 1):
-                pipe, theirs = context.Pipe(duplex=False)
+                pipe, theirs = Pipe(duplex=False)
                 arguments = (theirs, request, index, deadline, starts)
-                process = context.Process(target=_work, args=arguments, daemon=True)
-                start_ignoring_interrupts(process)
+                process = ChildProcess(target=_work, args=arguments, daemon=True)
+                process.start()
                 theirs.close()
                 pool[pipe] = process
         running = set(pool)
@@ -229,12 +230,13 @@ def design_trajectory(
                 progress(min(elapsed / time_limit, 1.0), f"{tried} descents, {state}")
             if elapsed > time_limit and best is not None:
                 break
-    except KeyboardInterrupt:
-        if best is None:
+    except KeyboardInterrupt as interrupt:
+        by_user = exit_code(interrupt) == exit_code(KeyboardInterrupt())
+        if best is None or not (keep_best and by_user):
             raise
     finally:
         for pipe, process in pool.items():
-            process.terminate()
+            process.kill()
             process.join()
             pipe.close()
     if best is None:

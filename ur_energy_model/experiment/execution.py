@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 
@@ -35,6 +33,7 @@ from ur_energy_model.experiment.motion_process import (
     MoveTo,
 )
 from ur_energy_model.experiment.same_arm import KnownArm, arm_in, check_model, compared
+from ur_energy_model.interrupts import raised_once
 from ur_energy_model.model.geometry import ArmGeometry, Wall
 from ur_energy_model.robot_modes import (
     BRAKES_RELEASED,
@@ -219,9 +218,9 @@ def execute(
 ) -> ExecutionResult:
     """Move to the start, run the trajectory and record it into a new bag; check `completed`.
 
-    On problems (protective stop, following error, lost connection) and on Ctrl-C the robot is
-    stopped smoothly, and the recording is kept. The robot moves only if `approve` returns True for
-    the summary; `progress` is called with a fraction and a text.
+    On problems (protective stop, following error, lost connection) and on a request to end (Ctrl-C,
+    SIGTERM, SIGHUP) the robot is stopped smoothly, and the recording is kept. The robot moves only
+    if `approve` returns True for the summary; `progress` is called with a fraction and a text.
 
     Raises:
         MotionRefusedError: the trajectory does not pass the checks, the robot is not ready or
@@ -229,7 +228,7 @@ def execute(
             reached safely.
         ControllerError: no connection.
         RecordingError: the bag exists or cannot be written.
-        KeyboardInterrupt: Ctrl-C, after the robot has stopped and the bag is complete.
+        KeyboardInterrupt: a request to end, after the robot has stopped and the bag is complete.
     """
     if Path(bag).exists():
         raise RecordingError(bag, "exists already", "name another output")
@@ -248,7 +247,8 @@ def execute(
         summary = _summary(plan, verdict, info, here, monitor)
         if not approve(summary):
             raise MotionRefusedError("not approved, nothing moved")
-        with _one_interrupt(), MotionProcess(host, robot.rate, plan.trajectory) as mover:
+        # Only the first request to end interrupts: nothing interrupts the end of the motion.
+        with raised_once(inf), MotionProcess(host, robot.rate, plan.trajectory) as mover:
             return _Run(plan, mover, monitor, recorder, Path(bag), progress).run()
 
 
@@ -406,27 +406,3 @@ def _summary(
         other_arm=other,
         remarks=remarks,
     )
-
-
-@contextmanager
-def _one_interrupt() -> Iterator[None]:
-    """Let only the first Ctrl-C or SIGTERM interrupt, so that stopping is not interrupted."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    interrupted = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal interrupted
-        if not interrupted:
-            interrupted = True
-            raise KeyboardInterrupt
-
-    before = [signal.signal(each, interrupt) for each in signals]
-    try:
-        yield
-    finally:
-        for each, handler in zip(signals, before, strict=True):
-            signal.signal(each, handler)

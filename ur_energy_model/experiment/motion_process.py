@@ -3,26 +3,27 @@
 The constructor of ur_rtde can block while it holds Python's global interpreter lock, and a process
 that dies must not leave a robot moving. The process that commands motions therefore does nothing
 else. It ends the motion smoothly on request and when its parent ends (the pipe closes); if the
-process itself ends, the watchdog of the controller stops the program.
+process itself ends, the watchdog of the controller stops the program. Signals are for its parent,
+which ends the motion.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ur_energy_model import interrupts
 from ur_energy_model.errors import ControllerError, InputError, optional_import
 from ur_energy_model.experiment.limits import PeriodicMotion
 from ur_energy_model.files import write_text
-from ur_energy_model.interrupts import start_ignoring_interrupts
+from ur_energy_model.processes import ChildProcess, end_with_parent
 from ur_energy_model.trajectory.fourier import FourierTrajectory
 from ur_energy_model.trajectory.plan import csv_text
 from ur_energy_model.typing import Array
@@ -107,6 +108,8 @@ WATCHDOG = 2.0
 CONNECT_SECONDS = 60.0  # a busy machine needs 30 s to import what the process needs [s]
 _IDLE_SECONDS, _REPORT_SECONDS = 0.05, 0.1
 _MOST_CYCLES = 4.0
+_END_SECONDS = 5.0
+"""Time for the smooth end of a motion after the end of the parent, before the process is killed."""
 _SILENCE, _NAP = 0.1, 1e-4
 _PRIORITY = 20
 
@@ -142,13 +145,12 @@ class MotionProcess:
     """
 
     def __init__(self, host: str, rate: float, motion: PeriodicMotion | None = None) -> None:
-        context = multiprocessing.get_context("spawn")
         self.host = host
         self.report = MotionReport("connecting")
-        self._pipe, theirs = context.Pipe()
+        self._pipe, theirs = Pipe()
         arguments = (theirs, host, rate, motion)
-        self._process = context.Process(target=_drive, args=arguments, daemon=True)
-        start_ignoring_interrupts(self._process)
+        self._process = ChildProcess(target=_drive, args=arguments, daemon=True)
+        self._process.start()
         theirs.close()
 
     def __enter__(self) -> MotionProcess:
@@ -230,6 +232,8 @@ def _cycles(receiver: Any) -> Iterator[float]:
 
 def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | None) -> None:
     """Main function of the motion process; with the motion come the modules of its parts."""
+    parent = os.getppid()
+    interrupts.ignore()
     os.dup2(2, 1)  # ur_rtde prints to stdout, which belongs to the parent
     with suppress(AttributeError, OSError):  # real-time priority if permitted
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
@@ -241,6 +245,8 @@ def _drive(pipe: Connection, host: str, rate: float, _motion: PeriodicMotion | N
         control = RTDEControlInterface(host, rate)
         clock = _cycles(RTDEReceiveInterface(host, rate, ["timestamp"]))
         control.setWatchdog(WATCHDOG)
+        # Until here the end of the parent kills the process, even in a constructor that blocks.
+        end_with_parent(parent, _END_SECONDS)
     except Exception as error:
         pipe.send(_failure(error))
         return

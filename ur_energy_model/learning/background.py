@@ -8,7 +8,6 @@ and ends when its parent does, however that ends.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,15 +19,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, Pipe
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
+from ur_energy_model import interrupts
 from ur_energy_model.learning.history import Attempt, Change, Need
 from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
+from ur_energy_model.processes import ONE_THREAD, end_with_parent_of_environment, start_command
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -298,6 +299,13 @@ class BackgroundLearning:
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
+_BEGIN = (
+    f"from {end_with_parent_of_environment.__module__} import end_with_parent_of_environment as end"
+    "; end()"
+)
+"""What the process does first, before imports that take seconds."""
+
+
 class LearnerProcess:
     """One run of the process that learns, with a learner "module:name".
 
@@ -310,22 +318,20 @@ class LearnerProcess:
         self._orders: deque[BeginLearning | Telemetry] = deque([begin])
         self._waiting = 0
         self._lock, self._finishing = threading.Lock(), threading.Event()
-        self._pipe, theirs = multiprocessing.Pipe()
+        self._pipe, theirs = Pipe()
         with theirs:
             # Unlike a process of multiprocessing, this one does not import the main module again,
             # which may be a ROS node.
             handle = theirs.fileno()
-            code = f"from {__name__} import main; main({handle}, {learner!r})"
+            code = f"{_BEGIN}; from {__name__} import main; main({handle}, {learner!r})"
             search = os.pathsep.join(path for path in sys.path if path)
-            threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-            self.process = subprocess.Popen(
+            self.process = start_command(
                 [sys.executable, "-c", code],
+                environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD},
                 pass_fds=(handle,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": search, **dict.fromkeys(threads, "1")},
-                start_new_session=True,  # Ctrl-C in a terminal is for the parent
             )
         self._thread = threading.Thread(target=self._send, name="learning", daemon=True)
         self._thread.start()
@@ -489,16 +495,8 @@ class Worker:
 
 def main(handle: int, learner: str) -> None:
     """Main function of the process; `handle` is the file descriptor of the pipe to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    interrupts.ignore()  # signals are for the parent, which asks for the last state
     os.nice(NICENESS)
-    parent = os.getppid()
-
-    def end_with_parent() -> None:  # also in the middle of a computation
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(0)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
     with Connection(handle) as pipe:
         try:
             Worker(pipe, resolve_name(learner)).run()

@@ -384,9 +384,9 @@ SHUTDOWN_TIMEOUT = 5.0  # longest wait for running callbacks [s]
 
 
 def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) -> int:
-    """Run the nodes that `make` makes, in one process, until SIGINT or SIGTERM.
+    """Run the nodes that `make` makes, in one process, until SIGINT, SIGTERM or SIGHUP.
 
-    The process ignores SIGINT afterwards. `threads` run the callbacks.
+    The process ignores these afterwards. `threads` run the callbacks.
 
     Returns:
         Exit code: 0 after a signal, 1 if a node failed to start, or the code of a node's `finish`.
@@ -394,7 +394,9 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     # Before rclpy's handler, which calls this one. Without a lock, as in an Event: the next SIGINT
     # can interrupt the handler while it holds the lock, and would wait for ever.
     signals: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: signals.append(number))
+    interrupts.forward(signal.SIGHUP, signal.SIGTERM)  # of which rclpy knows nothing
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import shutil
 import time
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,9 +20,10 @@ import numpy as np
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import write_text
-from ur_energy_model.interrupts import single_threaded_children, start_ignoring_interrupts
+from ur_energy_model.interrupts import postponed
 from ur_energy_model.papers.protocol import VERDICT, Paper, PublishedItem, cell, papers
 from ur_energy_model.papers.stages import STAGES, Stage
+from ur_energy_model.processes import ChildProcess, single_threaded_children
 from ur_energy_model.typing import Progress
 
 UNPLACED = "Further figures"
@@ -134,20 +133,19 @@ def run_stages(
     """
     prepare(folder, {"version": __version__, "seed": seed, "quick": quick})
     waiting = [stage for stage in stages if stage_result(folder, stage).verdict is None]
-    running: dict[Stage, BaseProcess] = {}
-    context = multiprocessing.get_context("spawn")
+    running: dict[Stage, ChildProcess] = {}
     count = workers or os.cpu_count() or 1
     try:
         while waiting or running:
             while waiting and len(running) < count:
                 stage = waiting.pop(0)
                 shutil.rmtree(folder / stage.name, ignore_errors=True)
-                process: BaseProcess = context.Process(
+                process = ChildProcess(
                     target=_run, args=(stage, folder / stage.name, seed, quick, draw)
                 )
-                with single_threaded_children():
-                    start_ignoring_interrupts(process)
-                running[stage] = process
+                with postponed(), single_threaded_children():
+                    process.start()
+                    running[stage] = process
             time.sleep(0.2)
             for stage in [stage for stage, process in running.items() if not process.is_alive()]:
                 code, own = running.pop(stage).exitcode, folder / stage.name
@@ -159,7 +157,7 @@ def run_stages(
                 progress(done / len(stages), f"{done} of {len(stages)} done; running {names}")
     finally:
         for process in running.values():
-            process.terminate()
+            process.kill()
         for process in running.values():
             process.join()
     return [stage_result(folder, stage) for stage in stages]

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError
-from ur_energy_model.interrupts import ONE_THREAD, deaf_children, postponed
+from ur_energy_model.interrupts import postponed
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
+from ur_energy_model.processes import ONE_THREAD, deaf_children
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
