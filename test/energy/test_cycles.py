@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
-from test.optimization.simulated_cycle import PICK, PLACE, pick_and_place, recorded
+from test.optimization.simulated_cycle import (
+    PICK,
+    PLACE,
+    palletising,
+    pick_and_place,
+    recorded,
+)
 from test.small_disk import SmallDisk, small_disk
 from ur_energy_model.energy.cycles import Cycle, CycleDetector, CycleLog, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
@@ -126,6 +132,29 @@ def test_motion_that_repeats_is_found(
     if waits[0] > 2.0 / rate:  # every rest is seen
         assert all(before[1] == after[0] for before, after in pairwise(cycles))
     assert found(telemetry, 7) == cycles
+
+
+@pytest.mark.parametrize(
+    ("rate", "pitch", "places", "grip"),
+    [
+        (500.0, 0.008, 4, 0.0),
+        (500.0, 0.05, 6, 0.4),
+        (125.0, 0.008, 3, 0.2),
+        (50.0, 0.012, 5, 0.0),
+        (10.0, 0.02, 4, 0.6),
+    ],
+)
+def test_a_pallet_is_one_cycle_until_the_arm_is_back_at_its_first_place(
+    rate: float, pitch: float, places: int, grip: float
+) -> None:
+    """A gripper opens and closes at each of its places, which does not make them cycles."""
+    pallet = palletising(pitch, places, grip=grip)
+    telemetry = recorded(pallet, 3.4 * pallet.duration, rate)
+    place = pallet.duration / places
+    closed = np.mod(telemetry.time - telemetry.time[0] - 0.4, place) < 0.5 * place
+    telemetry = changed(telemetry, actual_digital_output_bits=closed.astype(float))
+    assert np.diff(found(telemetry, 1000)) == pytest.approx(pallet.duration, abs=1.01 / rate)
+    assert len(found(telemetry, 1000)) >= 2
 
 
 def _there_and_back() -> Motion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,21 @@ def pick_and_place(
             for start, end, rest in zip(points, ends, rests, strict=True)
         ]
     )
+
+
+def palletising(pitch: float, places: int = 4, *, grip: float = 0.4) -> Chain:
+    """From one point to each of several places in a row, a pitch apart [rad], and back."""
+    points = [PICK + LIFT]
+    rests = []
+    for place in range(places):
+        at = PLACE + pitch * place * np.array([1.0, 0.0, 0.0, 0.0, 0.0, -1.0])
+        points += [PICK, PICK + LIFT, at + LIFT, at, at + LIFT, PICK + LIFT]
+        rests += [grip, 0.0, 0.0, grip, 0.0, 0.0]
+    moves = [
+        move(start, end, 2.5, 5.0, rest)
+        for (start, end), rest in zip(pairwise(points), rests, strict=True)
+    ]
+    return Chain(moves)
 
 
 def recorded(

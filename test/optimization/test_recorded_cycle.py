@@ -10,11 +10,10 @@ import pytest
 from test.optimization.hand_made import HOME, ROBOT
 from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
 from ur_energy_model.errors import RecordingError
+from ur_energy_model.optimization.found_cycles import FoundCycles, find_cycles, program_begin
 from ur_energy_model.optimization.recorded_cycle import recorded_switching
 from ur_energy_model.optimization.recorded_motion import (
-    FoundCycles,
     RecordedMotion,
-    find_cycles,
     find_moves,
     read_motion,
     recorded_tool,
@@ -51,11 +50,28 @@ def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path) -> None:
     motion, cycles = found(
         tmp_path, telemetry, actual_digital_output_bits=bits, runtime_state=playing
     )
-    assert cycles.found_by == "digital_output"
+    assert cycles.found_by == "repetition"
     starts = [motion.time[moves[0].first] - 60.0 - lead for moves in cycles.moves]
     assert starts == pytest.approx(chain.duration * np.arange(len(starts)), abs=0.02)
     assert len(starts) >= 3
     assert cycles.lead == pytest.approx(lead - 0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("begin", "lines"),
+    [
+        ("plain", [5, 6, 9, 12]),
+        ("a loop within the loop", [10, 11, 12, 11, 12, 11, 12, 14]),
+        ("a function called three times", [20, 3, 6, 24, 3, 6, 27, 3, 6, 31]),
+        ("functions that call functions", [30, 9, 3, 4, 12, 33, 3, 4, 36, 40]),
+    ],
+)
+def test_a_program_begins_with_its_loop(begin: str, lines: list[int]) -> None:
+    """Wherever the recording does."""
+    for turn in range(len(lines)):
+        turned = lines[turn:] + lines[:turn]
+        at = program_begin(turned)
+        assert turned[at] == lines[0]
 
 
 def test_the_tool_is_that_of_the_standing_arm() -> None:

@@ -25,6 +25,8 @@ from ur_energy_model.typing import Array, Mask
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 
+ShownBy = Literal["program", "digital_output", "repetition"]
+
 TRIGGER_FIELD: dict[str, str] = {
     "program": "runtime_state",
     "digital_output": "actual_digital_output_bits",
@@ -37,9 +39,13 @@ OUTPUTS = 18
 NOT_STARTED = (3.0, 4.0, 5.0)
 """Values of runtime_state (pausing, paused, resuming) from which a program continues."""
 
-SAME_POINT = 0.02
-"""Distance within which two points of rest are the same [rad]: targets repeat exactly, taught
-corrections and measured positions nearly."""
+SAME_POINT = 0.005
+"""Distance within which two points of rest are the same [rad]: targets repeat exactly, measured
+positions nearly. Neighbouring places of a pallet or tray are farther apart: at 0.8 m from the base
+this is 4 mm."""
+SAME_TURN = 0.02
+"""Distance within which two extremes of a path are the same [rad]: where a motion turns without a
+rest, as in a blend, samples do not show its end."""
 MOST_MARKS = 1024
 """Places at which a cycle may begin that are remembered; a cycle with more rests is not found."""
 SHORTEST_CYCLE = 1.0  # s
@@ -122,6 +128,13 @@ class CycleDetector:
         """Start a cycle with the next sample; the user then names all cycles that "auto" finds."""
         self._requested = True
 
+    @property
+    def shown_by(self) -> ShownBy:
+        """What showed the last cycle that "auto" found."""
+        if self._repetition.kind == PROGRAM:
+            return "program"
+        return "repetition" if self._repetition.kind == DEPARTURE else "digital_output"
+
     def find(self, batch: Telemetry) -> Marks:
         """Marks of this batch, which follows the previous one.
 
@@ -192,6 +205,10 @@ _SPEED_PER_PERIOD, _STILL = 5.0, (0.01, 0.05)
 """Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
 _DENSEST = 0.2  # shortest time between two marks of one kind [s]
 LARGEST = 1.0e6  # positions and speeds beyond it are none [rad, rad/s]
+_FAST = 0.02
+"""Period of samples up to which they show nearly every instant of rest between two moves [s]: all
+with accelerations up to 5 rad/s^2, or up to 10 rad/s^2 at half the period."""
+_MISSING = 0.2  # share of the rests of a cycle, at most, that fast samples do not show
 _MOST_HELD = 50  # samples in which nothing begins that are taken together
 _ALIKE, _ALIKE_TIME = 0.05, 0.15
 """Relative difference of path and of time in motion between two cycles."""
@@ -216,28 +233,81 @@ class _Place:
     high: Array
 
 
-class _Stretch(NamedTuple):
-    """Path of every joint [rad], its lowest and highest position, and the time in motion [s]."""
+class _Rests(NamedTuple):
+    """Rests between the first and the last mark of a stretch, in order."""
 
-    path: Array
-    low: Array
-    high: Array
-    moved: float
+    points: Array  # positions [rests, joints], rad
+    brief: Mask  # whether slow samples may not show it [rests]
+
+    def come_again(self, other: _Rests, near: float, *, fast: bool) -> bool:
+        """Whether both are the same points in the same order.
+
+        A brief rest may be missing in one of the two, and slow samples show it within `near` [rad]
+        only. Fast samples show nearly every rest: then none may be at another point either.
+        """
+        if not fast:
+            return self._in_order(other, near) and other._in_order(self, near)
+        row, column, missing = 0, 0, 0
+        while row < len(self.brief) or column < len(other.brief):
+            if self._same(row, other, column, near):
+                row, column = row + 1, column + 1
+                continue
+            missing += 1
+            if self.brief[row : row + 1].any() and self._same(row + 1, other, column, near):
+                row += 1
+            elif other.brief[column : column + 1].any() and self._same(
+                row, other, column + 1, near
+            ):
+                column += 1
+            else:
+                return False
+        return missing <= max(1.0, _MISSING * len(self.brief))
+
+    def _same(self, row: int, other: _Rests, column: int, near: float) -> bool:
+        """Whether two rests are at the same point; past the last rest both end at the same mark."""
+        if row == len(self.brief) or column == len(other.brief):
+            return row == len(self.brief) and column == len(other.brief)
+        brief = self.brief[row] or other.brief[column]
+        distance = np.abs(self.points[row] - other.points[column]).max(initial=0.0)
+        return bool(distance < (near if brief else SAME_POINT))
+
+    def _in_order(self, other: _Rests, near: float) -> bool:
+        """Whether each rest that is not brief is one of the other's, in the same order."""
+        column = 0
+        for point in self.points[~self.brief]:
+            distance = np.abs(point - other.points[column:]).max(axis=1, initial=0.0)
+            found = np.flatnonzero(distance < np.where(other.brief[column:], near, SAME_POINT))
+            if not len(found):
+                return False
+            column += int(found[0]) + 1
+        return True
+
+
+class _Stretch(NamedTuple):
+    """What lies between two marks."""
+
+    path: Array  # of every joint [joints], rad
+    low: Array  # lowest position of every joint [joints], rad
+    high: Array  # highest position of every joint [joints], rad
+    moved: float  # time in motion [s]
+    rests: _Rests
 
 
 class Repetition:
     """Finds motion that repeats, sample by sample, in bounded memory and time.
 
     A mark is a departure from rest, a rising digital output or a program start. What lies between
-    two marks of a kind at the same point is described by path and range of every joint and the
-    time in motion: not by rests, which slow samples do not always show. Two such stretches
-    that follow one another and are alike are two cycles if nothing in them is a shorter cycle
-    and if they cover most of the motion so far. From then on each cycle counts as it ends.
+    two marks of a kind at the same point is described by the points of rest, by path and range of
+    every joint, and by the time in motion. Two such stretches that follow one another and are alike
+    are two cycles: the arm has come back to all of its points. Filling a pallet is one cycle, for
+    each of its places is another point. Nothing in the two may be a shorter cycle, and they cover
+    most of the motion so far. From then on each cycle counts as it ends.
     From program start to program start is a cycle too if nothing repeats in between and the program
     is not one move only.
     """
 
     def __init__(self) -> None:
+        self.kind = DEPARTURE  # of the marks between which the last cycle was found
         self._marks: dict[int, _Place] = {}  # the newest marks by number, in order
         self._count = 0  # number of marks so far
         self._held: list[tuple[Array, Array, Array, Mask]] = []
@@ -301,7 +371,8 @@ class Repetition:
             self._marks, self._program, self._found = {}, None, None
             self._run = self._end = self._count
             self._path, self._moved, self._rest = np.zeros(q.shape[1]), 0.0, 0.0
-            self._left, last = float(time[0]), (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
+            self._left = float(time[0])
+            last = (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
             self._held = [last]
         held = sum(len(each) for each, *_ in self._held)
         leaves = moving & ~np.concatenate((last[3][-1:], moving[:-1]))
@@ -324,8 +395,10 @@ class Repetition:
         passed = np.where(moving[1:], np.diff(time), 0.0)
         ends: dict[int, tuple[int, ...]] = {}
         for begin, end in pairwise((1, *sorted(events), len(time))):
-            if begin in events and (kinds := self._new(events[begin], time[begin], q[begin - 1])):
-                ends[begin] = self._ends(kinds)
+            if begin in events:
+                kinds = self._new(events[begin], time[begin], q[begin - 1])
+                if kinds:
+                    ends[begin] = self._ends(kinds)
             if begin == end:
                 continue
             self._rest = max(self._rest, float(rest[begin:end].max()))
@@ -364,10 +437,14 @@ class Repetition:
                 if not left or any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]):
                     starts = [begin] if begin >= self._end else []  # no cycle was found in it
                     run = now
+        shown_by = PROGRAM
         for kind in sorted(kinds):
-            starts = starts or self._repeats(kind)
+            if not starts:
+                shown_by = kind
+                starts = self._repeats(kind)
         self._run = run
         if starts:
+            self.kind = shown_by
             self._end = now
         return tuple(now - start for start in starts)
 
@@ -383,7 +460,7 @@ class Repetition:
             for mark in before
             if kind in mark.kinds
             and here.time - mark.time >= SHORTEST_CYCLE
-            and np.abs(mark.q - here.q).max() < SAME_POINT
+            and np.abs(mark.q - here.q).max() < self._near
         ]
         whole = float((here.path - first.path).sum())
         if self._found is not None:
@@ -417,24 +494,44 @@ class Repetition:
                 return [each.number for each in starts[:0:-1]]
         return []
 
+    @property
+    def _near(self) -> float:
+        """Distance within which two points of rest are the same [rad].
+
+        Slow samples show a rest by one that is still coming to it or already leaving.
+        """
+        return SAME_POINT + min((self._period or 0.0) ** 2, SAME_TURN - SAME_POINT)
+
     def _stretch(self, begin: _Place, end: _Place) -> _Stretch:
         """What lies between two marks."""
         marks = [self._marks[k] for k in range(begin.number, end.number)]
         low = np.min([mark.low for mark in marks], axis=0)
         high = np.max([mark.high for mark in marks], axis=0)
-        return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved)
+        inside = [mark for mark in marks[1:] if DEPARTURE in mark.kinds]
+        # Marks are no denser, and a rest of two periods has a sample in it.
+        shown = max(_DENSEST, 2.0 * (self._period or 0.0))
+        rests = _Rests(
+            points=np.array([mark.q for mark in inside]).reshape(len(inside), len(begin.q)),
+            brief=np.array([mark.rested < shown for mark in inside], dtype=bool),
+        )
+        return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved, rests)
 
     def _alike(self, one: _Stretch, other: _Stretch) -> bool:
+        """Whether two stretches are two cycles of the same work."""
         # Where the motion turns, it may be between samples.
-        near = SAME_POINT + min((self._period or 0.0) ** 2, 0.1)
+        near = SAME_TURN + min((self._period or 0.0) ** 2, 0.1)
         longer = np.maximum(one.path, other.path)
-        return bool(
+        long = max(one.moved, other.moved)
+        same_motion = (
             (np.abs(one.path - other.path) <= _ALIKE * longer + 2.0 * near).all()
             and (np.abs(one.low - other.low) <= near).all()
             and (np.abs(one.high - other.high) <= near).all()
-            and abs(one.moved - other.moved)
-            <= _ALIKE_TIME * max(one.moved, other.moved) + 2.0 * (self._period or 0.0)
+            and abs(one.moved - other.moved) <= _ALIKE_TIME * long + 2.0 * (self._period or 0.0)
         )
+        if not same_motion:
+            return False
+        fast = (self._period or 0.0) <= _FAST
+        return one.rests.come_again(other.rests, self._near, fast=fast)
 
 
 class CycleCounter:

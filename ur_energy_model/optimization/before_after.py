@@ -18,18 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from ur_energy_model.energy.cycles import SAME_POINT
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.found_cycles import find_cycles
 from ur_energy_model.optimization.recorded_cycle import cycle_energies, scaling_of
-from ur_energy_model.optimization.recorded_motion import (
-    STILL_TARGET,
-    find_cycles,
-    find_moves,
-    read_motion,
-)
+from ur_energy_model.optimization.recorded_motion import STILL_TARGET, find_moves, read_motion
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import same_serial
@@ -40,6 +35,8 @@ STANDBY_SPREAD, FRICTION_SPREAD = 2.0, 0.06
 and of the energy of motion, relative."""
 WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
 PRIOR = 8.0  # number of recordings whose scatter these spreads are worth
+NEAR = 0.02
+"""Distance within which two programs rest at the same point [rad]: it may be taught anew."""
 USUAL = 1.3  # factor on the median duration beyond which a cycle was interrupted
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
 """Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
@@ -268,7 +265,7 @@ def _standby_shift(first: Production, other: Production) -> float | None:
         power - there
         for q, power in other.rests
         for at, there in first.rests
-        if len(q) == len(at) and np.abs(q - at).max() < SAME_POINT
+        if len(q) == len(at) and np.abs(q - at).max() < NEAR
     ]
     return float(np.mean(pairs)) if pairs else None
 
@@ -305,7 +302,7 @@ def _differences(sides: Sides) -> list[str]:
         far = float(np.abs(first - second).max()) if first.shape == second.shape else np.inf
         if moves[0] != moves[1]:
             out.append(f"A cycle has {moves[0]} moves before and {moves[1]} after.")
-        elif far > SAME_POINT:
+        elif far > NEAR:
             out.append(
                 f"The moves start at other points, by up to {np.degrees(far):.1f}°: it may be "
                 "other work."

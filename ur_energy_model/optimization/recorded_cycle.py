@@ -22,15 +22,13 @@ from ur_energy_model.optimization.cycle import (
     WorkCycle,
     recorded_stretches,
 )
+from ur_energy_model.optimization.found_cycles import FoundCycles, find_cycles
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
     STILL_TARGET,
-    FoundCycles,
     RecordedMotion,
-    find_cycles,
     find_moves,
-    line_of,
     read_motion,
     recorded_tool,
 )
@@ -128,7 +126,7 @@ def _moves(
                 qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
                 programmed=programmed_move(since, q, robot, tool),
                 payload=payloads[span.last],
-                line=line_of(motion, span),
+                line=span.line(motion) or None,
             )
         )
     ends = [*(span.first for span in spans[1:]), found.ends[chosen]]

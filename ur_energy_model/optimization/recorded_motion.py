@@ -1,32 +1,24 @@
-"""The motion of a recording, as a cycle is found in it and optimized from it."""
+"""The motion of a recording: its moves from rest to rest, and the tool of the arm."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ur_energy_model.energy.cycles import (
-    MOST,
-    OUTPUTS,
-    SAME_POINT,
-    TRIGGER_FIELD,
-    CycleDetector,
-    Repetition,
-)
+from ur_energy_model.energy.cycles import TRIGGER_FIELD
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
+from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.low_pass import low_pass
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.robot_modes import BACKDRIVE, PLAYING
+from ur_energy_model.robot_modes import BACKDRIVE
 from ur_energy_model.simulation.kinematics import matrix_of, pose_vector
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
@@ -39,7 +31,7 @@ LONGEST = 900.0  # longest part of a recording that is read [s]; bounds memory a
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "actual_q", "actual_qd", "joint_temperatures",
     "joint_mode", "robot_mode", "safety_mode", *TRIGGER_FIELD.values(), *PAYLOAD,
-    "actual_robot_voltage", "actual_robot_current", "actual_TCP_pose", "script_control_line",
+    "actual_robot_voltage", "actual_robot_current", "actual_TCP_pose", LINE,
     "speed_scaling", "target_speed_fraction",
 )  # fmt: skip
 
@@ -127,6 +119,14 @@ class MoveSpan(NamedTuple):
     first: int
     last: int
 
+    def line(self, motion: RecordedMotion) -> int:
+        """Line of the program that the move is on; 0 where it was not recorded."""
+        lines = motion.telemetry.columns.get(LINE)
+        if lines is None:
+            return 0
+        line = lines[(self.first + self.last + 1) // 2]
+        return int(line) if np.isfinite(line) and line >= 1 else 0
+
 
 def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     """Complete moves of a recording, in order; partial ones at its ends are left out.
@@ -180,170 +180,6 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     turned = straight < np.cos(TURN) * np.maximum(speed[low] * speed[high], 1e-12)
     out[at] = (change > 0.0) & (speed[at] <= 1.5 * change) & turned
     return out
-
-
-SignalKind = Literal["program", "digital_output", "int_register"]
-FoundBy = Literal[SignalKind, "repetition", "whole"]
-
-SIGNAL_DELAY = 0.05
-"""Time by which a signal may come after the start of the motion that it announces [s]."""
-
-
-class FoundCycles(NamedTuple):
-    """Complete cycles of a recording."""
-
-    found_by: FoundBy  # what showed them; "whole" if the recording is one cycle
-    moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
-    ends: Sequence[int]  # samples at which the dwells after the last moves of the cycles end
-    closed: bool  # whether a cycle ends where it starts
-    lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
-
-
-def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
-    """The repeated cycle: by a signal of the program, else by repetition of the points of rest.
-
-    A signal counts if at least two complete cycles between its events visit the same points.
-    Repetition (`Repetition`) begins with the first line of the program's loop where
-    `script_control_line` shows one. Without it the motion from first to last standstill is one
-    cycle.
-
-    Raises:
-        RecordingError: no move from standstill to standstill is in it.
-    """
-    if not moves:
-        raise RecordingError(
-            motion.telemetry.info.source,
-            "no cycle found: no move from standstill to standstill is in it",
-            "record at least two whole cycles of the running program, from standstill to "
-            "standstill",
-        )
-    points = motion.q[[move.first for move in moves]]
-    for found_by, starts, lead in _signals(motion, moves):
-        if _alike(points, starts):
-            return _found(motion, moves, found_by, list(pairwise(starts)), lead)
-    cycles = _repetition(motion, moves)
-    if cycles:
-        return _found(motion, moves, "repetition", cycles, _first_wait(motion, moves, cycles[0][0]))
-    closed = bool(np.abs(points[0] - motion.q[moves[-1].last]).max() < SAME_POINT)
-    return FoundCycles("whole", [moves], [moves[-1].last], closed)
-
-
-def line_of(motion: RecordedMotion, move: MoveSpan) -> int | None:
-    """Line of the program that a move is on; None where it was not recorded."""
-    lines = motion.telemetry.columns.get("script_control_line")
-    line = 0.0 if lines is None else lines[(move.first + move.last + 1) // 2]
-    return int(line) if np.isfinite(line) and line >= 1 else None
-
-
-def _found(
-    motion: RecordedMotion,
-    moves: list[MoveSpan],
-    found_by: FoundBy,
-    cycles: list[tuple[int, int]],
-    lead: float,
-) -> FoundCycles:
-    """Cycles of these first moves and those after their last, turned to begin as the program does.
-
-    That is with the first line of its loop or, where the lines show no loop, with the move after
-    its start, if that is a move of the cycle.
-    """
-    first, end = cycles[0]
-    points = motion.q[[move.first for move in moves]]
-    lines = [line_of(motion, move) or 0 for move in moves[first:end]]
-    begin, first_wait = first + int(np.argmin(lines)), 0.0
-    if lines[0] <= lines[-1]:
-        after = np.searchsorted([move.last for move in moves], _starts_of_program(motion))
-        begin = int(after[0]) if len(after) and after[0] < len(moves) else first
-        first_wait = _first_wait(motion, moves, begin)
-    count = end - first
-    turn = (begin - first) % count
-    whole = points[first + (turn + np.arange(count + 1)) % count]
-    if turn and np.abs(points[begin] - whole[0]).max() < SAME_POINT:
-        turned = {
-            (a + by, b + by)
-            for a, b in cycles
-            for by in (turn - count, turn)
-            if a + by >= 0
-            and b + by < len(moves)
-            and np.abs(points[a + by : b + by + 1] - whole).max() < SAME_POINT
-        }
-        if turned:
-            cycles, lead = sorted(turned), first_wait
-    each, ends = [moves[a:b] for a, b in cycles], [moves[b].first for _, b in cycles]
-    return FoundCycles(found_by, each, ends, True, lead)
-
-
-def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
-    """Standstill from the start of the program, or an approach, to the first cycle [s]."""
-    end = moves[first].first
-    begin = moves[first - 1].last if first else 0
-    events = _starts_of_program(motion)
-    events = events[(events > begin) & (events <= end)]
-    if len(events):
-        return float(motion.time[end] - motion.time[events[-1]])
-    still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
-    return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
-
-
-def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
-    """Samples at which the program starts."""
-    state = motion.telemetry.columns.get("runtime_state", np.empty(0))
-    return np.flatnonzero((state[1:] == PLAYING) & (state[:-1] != PLAYING)) + 1
-
-
-def _signals(
-    motion: RecordedMotion, moves: list[MoveSpan]
-) -> Iterator[tuple[FoundBy, list[int], float]]:
-    """Each signal with events, the first move after each, and the standstill between them [s]."""
-    late = max(2, round(SIGNAL_DELAY / motion.period))
-    rests = np.array([move.first for move in moves]) + late
-    outputs: list[tuple[SignalKind, int]] = [("digital_output", bit) for bit in range(OUTPUTS)]
-    kinds: list[tuple[SignalKind, int]] = [("program", 0), *outputs, ("int_register", 0)]
-    for trigger, output in kinds:
-        if TRIGGER_FIELD[trigger] not in motion.telemetry:
-            continue
-        events = np.array([*CycleDetector(trigger, output).find(motion.telemetry)], dtype=int)
-        after = np.searchsorted(rests, events)
-        starts = np.unique(after[after < len(moves)])
-        if len(starts) >= 3:
-            leads = [
-                motion.time[moves[k].first] - motion.time[events[after == k][-1]] for k in starts
-            ]
-            yield trigger, starts.tolist(), max(float(np.median(leads)), 0.0)
-
-
-def _alike(points: Array, starts: list[int]) -> bool:
-    """Whether the cycles between starts have the same number of moves from the same points."""
-    each = starts[1] - starts[0]
-    if (np.diff(starts) != each).any():
-        return False
-    groups = points[starts[0] : starts[-1]].reshape(-1, each, points.shape[1])
-    return bool(np.abs(groups - groups[0]).max() < SAME_POINT)
-
-
-def _repetition(motion: RecordedMotion, moves: list[MoveSpan]) -> list[tuple[int, int]]:
-    """First move of each complete cycle, and that after its last; none without repetition.
-
-    A cycle is complete if the next one has begun, which shows the length of its last dwell.
-    """
-    # A departure after the end lets the last cycle end where the recording does, at standstill.
-    time = np.append(motion.time, motion.time[-1] + motion.period)
-    q = np.concatenate([motion.q, motion.q[-1:]])
-    qd = np.concatenate([motion.qd, np.ones_like(motion.qd[-1:])])
-    marks = Repetition().update(time, q, qd, [], 1.0 / motion.period)
-    places, found = list(marks), list[tuple[int, int]]()
-    for number, ends in enumerate(marks.values()):
-        found += pairwise(places[number - back] for back in (*ends, 0))
-    firsts = np.array([move.first for move in moves])
-    edges = np.searchsorted(firsts, np.array(found, dtype=int).reshape(-1, 2), side="right") - 1
-    whole = edges[np.array([end < len(motion.time) for _, end in found], dtype=bool)]
-    count = np.diff(whole, axis=1).ravel()
-    usual = int(np.median(count)) if len(count) else 0
-    whole = whole[(count == usual) & (whole[:, 0] >= 0)]
-    covered = np.ptp(edges) if len(edges) else 0
-    if not usual or covered < MOST * (len(moves) - 1):
-        return []
-    return [(int(a), int(b)) for a, b in whole]
 
 
 def recorded_tool(telemetry: Telemetry, robot: RobotDescription) -> Array | None:

@@ -1,0 +1,238 @@
+"""The repeated cycle of a recording: which moves it has, and where the program begins.
+
+What a cycle is, `CycleDetector` decides, as for energies per cycle, profiles and histories. Here
+its marks become moves, and the cycle is turned to begin as the program does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.cycles import SAME_POINT, TRIGGER_FIELD, CycleDetector, ShownBy
+from ur_energy_model.energy.program import LINE
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.optimization.recorded_motion import MoveSpan, RecordedMotion
+from ur_energy_model.robot_modes import PLAYING
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.typing import Array
+
+FoundBy = Literal[ShownBy, "whole"]
+
+SIGNAL_DELAY = 0.05
+"""Time by which a signal may come after the start of the motion that it announces [s]."""
+LINES_BETWEEN = 2
+"""Least distance in lines of the first line of a loop from one of a function before it: the
+function ends in between."""
+
+
+class FoundCycles(NamedTuple):
+    """Complete cycles of a recording."""
+
+    found_by: FoundBy  # what showed them; "whole" if the recording is one cycle
+    moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
+    ends: Sequence[int]  # samples at which the dwells after the last moves of the cycles end
+    closed: bool  # whether a cycle ends where it starts
+    lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
+
+
+def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
+    """The repeated cycle of a recording, by the rule of `CycleDetector`.
+
+    Where the recording has several kinds of cycles, the most frequent one counts. It begins as the
+    program does (`program_begin`). Without repetition the motion from first to last standstill is
+    one cycle.
+
+    Raises:
+        RecordingError: no move from standstill to standstill is in it.
+    """
+    if not moves:
+        raise RecordingError(
+            motion.telemetry.info.source,
+            "no cycle found: no move from standstill to standstill is in it",
+            "record at least two whole cycles of the running program, from standstill to "
+            "standstill",
+        )
+    points = motion.q[[move.first for move in moves]]
+    found_by, cycles = _repeated(motion, moves)
+    if not cycles:
+        closed = bool(np.abs(points[0] - motion.q[moves[-1].last]).max() < SAME_POINT)
+        return FoundCycles("whole", [moves], [moves[-1].last], closed)
+    first, end = cycles[0]
+    begin = first + _begin(motion, moves, first, end)
+    cycles = _turned(points, cycles, begin)
+    each = [moves[a:b] for a, b in cycles]
+    ends = [moves[b].first for _, b in cycles]
+    return FoundCycles(found_by, each, ends, True, _first_wait(motion, moves, begin))
+
+
+def _repeated(
+    motion: RecordedMotion, moves: list[MoveSpan]
+) -> tuple[ShownBy, list[tuple[int, int]]]:
+    """First move of each complete cycle, and that after its last; none without repetition.
+
+    A cycle is complete if the next one has begun, which shows the length of its last dwell.
+    """
+    detector = CycleDetector()
+    marks = detector.find(_departing(motion))
+    samples = list(marks)
+    found: list[tuple[int, int]] = []
+    for number, mark in enumerate(marks.values()):
+        found += pairwise(samples[number - back] for back in (*mark.ends, 0))
+    complete = [(begin, end) for begin, end in found if end < len(motion.time)]
+    edges = [(_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete]
+    cycles = [(a, b) for a, b in edges if a < b < len(moves)]
+    if not cycles:
+        return "repetition", []
+    alike = [[_alike(motion, moves, one, other) for other in cycles] for one in cycles]
+    usual = alike[int(np.argmax(np.sum(alike, axis=1)))]
+    return detector.shown_by, [cycle for cycle, counts in zip(cycles, usual, strict=True) if counts]
+
+
+def _departing(motion: RecordedMotion) -> Telemetry:
+    """What `CycleDetector` takes of a recording, with a departure after its end.
+
+    The departure lets a last cycle show repetition that ends where the recording does.
+    """
+    telemetry = motion.telemetry
+    names = ("target_q", "target_qd", "actual_q", "actual_qd", LINE, *TRIGGER_FIELD.values())
+    columns = {name: telemetry[name] for name in names if name in telemetry}
+    sources = (("target_q", "target_qd"), ("actual_q", "actual_qd"))
+    if not any(q in columns and qd in columns for q, qd in sources):
+        columns |= {"target_q": motion.q, "target_qd": motion.qd}
+    later = {name: np.concatenate([values, values[-1:]]) for name, values in columns.items()}
+    for name in ("target_qd", "actual_qd"):
+        if name in later:
+            later[name][-1] = 1.0
+    time = np.append(motion.time, motion.time[-1] + motion.period)
+    return Telemetry(time, later, RecordingInfo(rate=1.0 / motion.period))
+
+
+def _move_of(motion: RecordedMotion, moves: list[MoveSpan], sample: int) -> int:
+    """Number of the move that a mark at a sample begins.
+
+    A departure is in its move. A signal is before its move or a little later than its start.
+    """
+    firsts = [move.first for move in moves]
+    within = int(np.searchsorted(firsts, sample, side="right")) - 1
+    if within < 0 or sample > moves[within].last:
+        return within + 1
+    since = motion.time[sample] - motion.time[firsts[within]]
+    rested = not np.abs(motion.q[sample - 1] - motion.q[firsts[within]]).max() >= SAME_POINT
+    return within if rested or since <= SIGNAL_DELAY else within + 1
+
+
+def _alike(
+    motion: RecordedMotion, moves: list[MoveSpan], one: tuple[int, int], other: tuple[int, int]
+) -> bool:
+    """Whether two cycles have the same moves, from the same points."""
+    if one[1] - one[0] != other[1] - other[0]:
+        return False
+    starts, others = (
+        motion.q[[move.first for move in moves[first:end]]] for first, end in (one, other)
+    )
+    return bool(np.abs(starts - others).max() < SAME_POINT)
+
+
+def _turned(points: Array, cycles: list[tuple[int, int]], begin: int) -> list[tuple[int, int]]:
+    """Cycles that begin with the move `begin` of the first one; as they are if none is complete.
+
+    From the points at which all moves start [moves, n], rad.
+    """
+    first, end = cycles[0]
+    count = end - first
+    turn = begin - first
+    whole = points[first + (turn + np.arange(count + 1)) % count]
+    turned = {
+        (a + by, b + by)
+        for a, b in cycles
+        for by in (turn - count, turn)
+        if a + by >= 0
+        and b + by < len(points)
+        and np.abs(points[a + by : b + by + 1] - whole).max() < SAME_POINT
+    }
+    return sorted(turned) if turn and turned else cycles
+
+
+# Where a program begins.
+
+
+def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) -> int:
+    """Number, in a cycle of the moves from `first` to before `end`, of its first move."""
+    lines = [move.line(motion) for move in moves[first:end]]
+    starts = _starts_of_program(motion)
+    lasts = [move.last for move in moves]
+    earlier = starts[starts <= lasts[end - 1]]
+    if not len(earlier):
+        return 0 if 0 in lines else program_begin(lines)
+    at = int(np.searchsorted(lasts, earlier[-1]))
+    count = end - first
+    if 0 in lines:  # the first move from a point of the cycle
+        points = motion.q[[move.first for move in moves]]
+        inside = [
+            (k - first) % count
+            for k in range(at, end)
+            if np.abs(points[k] - points[first + (k - first) % count]).max() < SAME_POINT
+        ]
+        return inside[0] if inside else 0
+    inside = [
+        (k - first) % count
+        for k in range(at, end)
+        if moves[k].line(motion) == lines[(k - first) % count]
+    ]
+    if not inside:
+        return program_begin(lines)
+    begun, before = inside[0], (inside[0] - 1) % count
+    # A program often begins by moving to where the arm already is, which is no motion then.
+    stood = motion.q[moves[at].first]
+    there = np.abs(motion.q[moves[first + begun].first] - stood).max() < SAME_POINT
+    turns = [lines[k:] + lines[:k] for k in (begun, before)]
+    possible = [_is_program(turn) for turn in turns]
+    plain = all(line >= turns[1][0] for line in turns[1])
+    return before if there and possible[1] and (plain or not possible[0]) else begun
+
+
+def program_begin(lines: Sequence[int]) -> int:
+    """Number of the first move of a program's loop, from the lines of the moves of one cycle.
+
+    Functions are defined before the loop that calls them, so a line below the first one of the loop
+    is in a function; any other step back is to a line that was executed before, as in a loop within
+    the loop. Of the turns of the cycle that are such programs, the one with the most lines in the
+    loop itself; the one that begins with the lowest line if none is.
+    """
+    turns = [[*lines[k:], *lines[:k]] for k in range(len(lines))]
+    possible = [k for k, turn in enumerate(turns) if _is_program(turn)]
+    if not possible:
+        return int(np.argmin(lines))
+    return max(possible, key=lambda k: (sum(line >= lines[k] for line in lines), -k))
+
+
+def _is_program(lines: Sequence[int]) -> bool:
+    """Whether lines can be those of the moves of a program's loop from its begin on."""
+    first = lines[0]
+    called = [line for line in lines if line < first]
+    if called and first - max(called) < LINES_BETWEEN:
+        return False
+    in_order = list(dict.fromkeys(line for line in lines if line >= first))
+    return in_order == sorted(in_order)
+
+
+def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
+    """Standstill from the start of the program, or an approach, to the first cycle [s]."""
+    end = moves[first].first
+    begin = moves[first - 1].last if first else 0
+    events = _starts_of_program(motion)
+    events = events[(events > begin) & (events <= end)]
+    if len(events):
+        return float(motion.time[end] - motion.time[events[-1]])
+    still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
+    return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
+
+
+def _starts_of_program(motion: RecordedMotion) -> np.ndarray:
+    """Samples at which the program starts."""
+    state = motion.telemetry.columns.get("runtime_state", np.empty(0))
+    return np.flatnonzero((state[1:] == PLAYING) & (state[:-1] != PLAYING)) + 1
