@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -14,7 +15,13 @@ import pytest
 
 from ur_energy_model import files as temporary_files
 from ur_energy_model.errors import one_line, printable, unsigned_zeros
-from ur_energy_model.files import new_file, remove_abandoned, temporary_name, write_text
+from ur_energy_model.files import (
+    new_file,
+    remove_abandoned,
+    temporary_folder,
+    temporary_name,
+    write_text,
+)
 from ur_energy_model.low_pass import low_pass
 
 
@@ -33,10 +40,12 @@ def dead() -> int:
 
 
 def left_by(path: Path, use: str, pid: int, age: float = 0.0) -> Path:
+    """What a process leaves: a folder with a lock that nobody holds, or a file."""
     name = temporary_name(path, use).name
     place = path.with_name(re.sub(r"-\d+-", f"-{pid}-", name))
     if use in ("partial", "replaced"):
         place.mkdir()
+        (place / "lock").touch()
         (place / "bag_0.mcap").write_bytes(b"samples")
     else:
         place.write_text("half")
@@ -44,27 +53,39 @@ def left_by(path: Path, use: str, pid: int, age: float = 0.0) -> Path:
     return place
 
 
-def test_what_ended_processes_left_is_removed_or_moved_back(tmp_path: Path, dead: int) -> None:
-    """What takes longer to write must be old: its process may run in another container."""
+def test_what_ended_processes_left_is_removed_or_moved_back(
+    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is locked stays, whatever its number: its process may run in another container."""
     (tmp_path / "replaced").mkdir()
     other = tmp_path / f".a.{dead}.tmp"
     other.write_text("not ours")
+    elsewhere = left_by(tmp_path / "a", "recovering", dead, 90.0)
+    unlocked = left_by(tmp_path / "h", "partial", dead, 5.0)
+    (unlocked / "lock").unlink()  # a file system without locks
     stays = [
-        left_by(tmp_path / "a", "partial", dead),
-        left_by(tmp_path / "b", "recovering", dead, 5.0),
+        elsewhere,
+        unlocked,
+        left_by(tmp_path / "b", "replaced", dead, 5.0),
         left_by(tmp_path / "c", "new", os.getpid()),
         other,
     ]
     goes = [
         left_by(tmp_path / "d", "new", dead),
         left_by(tmp_path / "e", "new", os.getpid(), 86400.0),  # in a container that began again
-        left_by(tmp_path / "f", "partial", dead, 90.0),
-        left_by(tmp_path / "g", "recovering", dead, 90.0),
+        left_by(tmp_path / "f", "partial", dead),
+        left_by(tmp_path / "f", "partial", os.getppid(), 5.0),  # another process has its number
+        left_by(tmp_path / "g", "recovering", dead),
         left_by(tmp_path / "replaced", "replaced", dead, 90.0),  # its successor is there
         left_by(tmp_path / "bag", "replaced", dead, 90.0),
     ]
-    remove_abandoned(tmp_path)
-    assert all(path.exists() for path in stays)
+    with elsewhere.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with temporary_folder(tmp_path / "bag", "partial") as folder:  # which looks around first
+            monkeypatch.setattr(temporary_files, "_cleaned", set())
+            remove_abandoned(tmp_path)
+            assert all(path.exists() for path in (*stays, folder))
+    assert not folder.exists()
     assert not any(path.exists() for path in goes)
     assert (tmp_path / "bag" / "bag_0.mcap").read_bytes() == b"samples"  # moved back
 

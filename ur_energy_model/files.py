@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -18,9 +19,15 @@ from typing import IO, Any, BinaryIO
 from ur_energy_model.errors import InputError
 
 # Names of temporary files and directories, and removal of those that a killed process left.
+#
+# What takes long to write is locked (flock) by the process that writes it, and the lock ends with
+# the process, however it ends: also where the process runs in another container, whose numbers of
+# processes mean nothing here. Without a lock, as on file systems that have none, age decides.
 
-DIRECTORY_AGE = 60.0
-"""Least age of an abandoned directory or rewritten bag file that is removed [s]."""
+UNLOCKED_AGE = 60.0
+"""Least age of what is removed where no lock shows that its process has ended [s]."""
+_LOCK = "lock"  # file in a temporary folder that is locked
+_LOCKED_BY = 1.0  # age at which what is locked is locked for certain [s]
 _MARK = "ur_energy-"
 _LONGEST = 50
 _NAME = re.compile(rf"\.(?P<target>.+)\.{_MARK}(?P<pid>\d+)-(?P<use>[a-z]+)(-\w+)?", re.DOTALL)
@@ -35,7 +42,8 @@ def temporary_name(path: Path, use: str) -> Path:
     Args:
         path: what is to be made.
         use: "new" for a file that is written in a moment, "replaced" for what is removed once
-            its successor is in place; another word for what takes longer.
+            its successor is in place; another word for a file that is locked while it is written
+            (`is_locked`), or for a `temporary_folder`.
 
     Raises:
         IsADirectoryError: a path without a name: "", "." or "/".
@@ -45,13 +53,49 @@ def temporary_name(path: Path, use: str) -> Path:
     return path.with_name(f".{path.name[:_LONGEST]}.{_MARK}{os.getpid()}-{use}")
 
 
+@contextmanager
+def temporary_folder(path: Path, use: str) -> Iterator[Path]:
+    """A new folder beside a path, removed at the end of the block, or by a later run.
+
+    Args:
+        path: what is to be made, or any name; its folder exists.
+        use: a word for the content.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    remove_abandoned(path.parent)
+    folder = Path(tempfile.mkdtemp(prefix=f"{temporary_name(path, use).name}-", dir=path.parent))
+    try:
+        lock = os.open(folder / f"new_{_LOCK}", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                (folder / f"new_{_LOCK}").rename(folder / _LOCK)
+            yield folder
+        finally:
+            os.close(lock)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_locked(path: Path) -> bool | None:
+    """Whether a process of this computer has locked a file; None on a file system without locks."""
+    try:
+        with open_regular(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
+
+
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files of killed processes, once per process and folder.
 
-    Only names made by `temporary_name` count, and only those of processes that have ended; in a
-    container that starts again, the process that left a file may have had the number of this one.
-    What takes longer to write must also be a minute old: its process may run in another container.
-    What was moved aside, and has no successor, is moved back.
+    Only names made by `temporary_name` count, and only what nobody writes any more. What was moved
+    aside, and has no successor, is moved back.
     """
     if folder in _cleaned:
         return
@@ -59,29 +103,44 @@ def remove_abandoned(folder: Path) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = _NAME.fullmatch(entry.name)
-            if found is not None and not _runs(int(found["pid"]), found["use"], entry):
-                with suppress(OSError):
+            if found is None:
+                continue
+            with suppress(OSError):
+                if _is_abandoned(entry, int(found["pid"]), found["use"]):
                     _remove(Path(entry.path), found["target"], found["use"])
 
 
+def _is_abandoned(entry: os.DirEntry[str], pid: int, use: str) -> bool:
+    """Whether nobody writes a temporary file or directory any more.
+
+    In a container that starts again, the process that left a file may have had the number of this
+    one.
+    """
+    modified = entry.stat(follow_symlinks=False).st_mtime
+    age = time.time() - modified
+    if use == "new":  # it is written in a moment, without a lock
+        own = pid == os.getpid()
+        return modified < _START if own else not _runs(pid)
+    path = Path(entry.path)
+    locked = is_locked(path / _LOCK if entry.is_dir(follow_symlinks=False) else path)
+    if locked is None or use == "replaced":
+        return age >= UNLOCKED_AGE and not _runs(pid)
+    return not locked and (age >= _LOCKED_BY or not _runs(pid))
+
+
 def _remove(path: Path, target: str, use: str) -> None:
-    status = path.lstat()
-    if use != "new" and time.time() - status.st_mtime < DIRECTORY_AGE:
-        return
     if use == "replaced" and not path.with_name(target).exists():
         if len(target) < _LONGEST:  # otherwise it is only the beginning of the name
             path.rename(path.with_name(target))
-    elif stat.S_ISDIR(status.st_mode):
+    elif path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink()
 
 
-def _runs(pid: int, use: str, entry: os.DirEntry[str]) -> bool:
-    """Whether the process exists that made a file or directory."""
+def _runs(pid: int) -> bool:
+    """Whether there is a process of this number."""
     try:
-        if pid == os.getpid() and use == "new":
-            return entry.stat(follow_symlinks=False).st_mtime >= _START
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import temporary_folder
 from ur_energy_model.interrupts import postponed
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
 from ur_energy_model.processes import ONE_THREAD, deaf_children
@@ -209,7 +210,8 @@ def local_workers(count: int) -> Iterator[DaskBags]:
 
     with ExitStack() as opened:
         opened.enter_context(_quiet())
-        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ur_energy-workers-"))
+        place = Path(tempfile.gettempdir()) / "ur_energy"
+        folder = str(opened.enter_context(temporary_folder(place, "workers")))
         opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
         with postponed():  # until the cluster has somebody who closes it
             # Ctrl-C, which a terminal sends to all processes, is for the main process, which ends

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.files import remove_abandoned, temporary_name
+from ur_energy_model.files import remove_abandoned, temporary_folder, temporary_name
 from ur_energy_model.telemetry.bag.mcap_reader import FileContents, McapReader
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC
 from ur_energy_model.telemetry.bag.metadata import (
@@ -63,7 +63,7 @@ def bag_name(template: str, info: RecordingInfo, folder: Path, now: float | None
 
 @contextmanager
 def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yields the name of a new directory beside `path`, renamed to it after success.
+    """Yields the path of a new directory, which is moved to `path` after success.
 
     `overwrite` replaces an existing bag; nothing else is ever replaced. RecordingError: the path is
     taken, or the disk fails.
@@ -73,23 +73,21 @@ def new_bag(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             raise RecordingError(path, "exists already", "name another output, or add --overwrite")
         if not (path / "metadata.yaml").is_file():
             raise RecordingError(path, "exists and is not a bag", "name another output")
-    remove_abandoned(path.parent)
-    partial = temporary_name(path, "partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        if path.exists():
-            old = temporary_name(path, "replaced")
-            path.rename(old)
-            partial.rename(path)
-            shutil.rmtree(old)
-        else:
-            partial.rename(path)
+        with temporary_folder(path, "partial") as folder:
+            made = folder / path.name
+            yield made
+            if path.exists():
+                old = temporary_name(path, "replaced")
+                path.rename(old)
+                made.rename(path)
+                shutil.rmtree(old)
+            else:
+                made.rename(path)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be written ({reason})", "check disk and path") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def remove_abandoned_in_bags(folder: Path) -> None:

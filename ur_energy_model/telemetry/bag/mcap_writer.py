@@ -34,24 +34,12 @@ from ur_energy_model.telemetry.samples import equal_runs
 LIBRARY = f"ur_energy_model {__version__}"
 
 
-def is_written(path: Path) -> bool | None:
-    """Whether a recorder of this computer writes a file; None on a file system without locks."""
-    try:
-        with open_regular(path) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    return False
-
-
 class McapWriter:
     """One new MCAP file that is valid after every chunk; OSError, of every method: the disk fails.
 
     The last chunk is always followed by a footer, which the next chunk overwrites in the same
     system call: a killed process leaves a file that every reader opens. While it is open, the file
-    is locked (`is_written`), where the file system has locks.
+    is locked (`is_locked`), where the file system has locks.
 
     Args:
         path: file to create; it must not exist.

@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 
 from ur_energy_model.errors import RecordingError
-from ur_energy_model.files import remove_abandoned, temporary_name
+from ur_energy_model.files import is_locked, remove_abandoned, temporary_name
 from ur_energy_model.telemetry.bag.files import bag_files, file_number, in_order_of_time
 from ur_energy_model.telemetry.bag.mcap_format import MessageBlock
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, blocks_at, summary_of
-from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY, McapWriter, is_written
+from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY, McapWriter
 from ur_energy_model.telemetry.bag.messages import TELEMETRY_TOPIC, TOPICS, topics_in
 from ur_energy_model.telemetry.bag.metadata import (
     FILE_NAME,
@@ -79,7 +79,7 @@ def recover_bag(path: Path) -> Recovery:
     if not files:
         bag_files(path)  # raises if the path is the problem
         raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
-    if any(is_written(file) for file in files):
+    if any(is_locked(file) for file in files):
         raise RecordingError(path, "is still being recorded", "stop the recording first")
     old, known = None, dict[str, str]()
     with suppress(RecordingError):
@@ -336,7 +336,7 @@ def bag_state(bag: Path) -> tuple[Literal["finished", "written", "killed", "unkn
     files = _files_of(bag)
     host = read_metadata(bag).custom.get(HOST)
     writer = "another computer" if host is None else f"computer {host}"
-    written = {is_written(file) for file in files}
+    written = {is_locked(file) for file in files}
     if True in written:
         return "written", writer
     if all(summary_of(file) is not None for file in files):
