@@ -62,12 +62,12 @@ types: setup
 	  else echo "types are not checked on Python 3.10: use 3.11 or newer"; fi
 
 tests: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+	$(BIN)/python -m pytest --all-packages -n $(WORKERS) --dist worksteal $(TEST)
 
 # Processes that tests start are measured too. Fails below the floor in pyproject.toml.
 coverage: setup
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal $(TEST)
+	$(BIN)/coverage run -m pytest --all-packages -n $(WORKERS) --dist worksteal $(TEST)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage html -q -d build/coverage/html
 	$(BIN)/coverage report

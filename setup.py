@@ -30,6 +30,13 @@ def scripts() -> dict[str, str]:
     return dict(re.findall(rf'^(\w+) = "({PACKAGE}\.scripts:\w+)"$', text, re.M))
 
 
+def test_packages() -> list[str]:
+    """What the tests need, from pyproject.toml; colcon runs pytest because it is among them."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (names,) = re.findall(r"^test = \[(.+)\]$", text, re.M)
+    return re.findall(r'"(.+?)"', names)
+
+
 def maintainer() -> dict[str, str]:
     """Name and e-mail of the maintainer, from package.xml."""
     text = (ROOT / "package.xml").read_text(encoding="utf-8")
@@ -41,7 +48,7 @@ def shared_files() -> list[tuple[str, list[str]]]:
     """Files under share/, where ROS tools and the package look, and in bin/, where shells look."""
     entries = [
         ("share/ament_index/resource_index/packages", [f"resource/{PACKAGE}"]),
-        (f"share/{PACKAGE}", ["package.xml"]),
+        (f"share/{PACKAGE}", ["package.xml", "LICENSE"]),
         COMMAND_ON_PATH,
     ]
     for root in ("config", "launch"):
@@ -117,6 +124,7 @@ setup(
     package_data={PACKAGE: ["py.typed"], ASSETS: ["*"]},
     data_files=shared_files(),
     entry_points={"console_scripts": [f"{name} = {target}" for name, target in scripts().items()]},
+    extras_require={"test": test_packages()},
     cmdclass=commands(),
     zip_safe=False,
 )

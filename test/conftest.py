@@ -9,21 +9,23 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-import hypothesis
 import pytest
 
-from test import running
+from test import missing_packages, running
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background jobs have it
     signal.signal(signal.SIGINT, signal.default_int_handler)  # our children need it
 
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+with suppress(ModuleNotFoundError):  # its tests are skipped
+    import hypothesis
+
+    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.load_profile("untimed")
 
 gc.disable()  # until all tests are imported: a quarter of that time went into looking at modules
 
@@ -32,6 +34,15 @@ def pytest_collection_finish() -> None:
     """What was imported stays: it is not looked at again."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    missing_packages.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--all-packages"):
+        config.pluginmanager.register(missing_packages.SkipWithoutPackages())
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -128,7 +139,7 @@ def _fresh_domains() -> Iterator[Callable[[], int]]:
         yield claim
 
 
-Simulate = Callable[..., "subprocess.Popen[str]"]
+Simulate = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,7 @@ def test_wheel_holds_executables_modules_and_share_files(wheel: zipfile.ZipFile)
     assert not [name for name in names if name.startswith(f"{DATA}/bin/")]  # pip's
     assert f"{share}ament_index/resource_index/packages/ur_energy_model" in names
     assert f"{share}ur_energy_model/package.xml" in names
+    assert f"{share}ur_energy_model/LICENSE" in names
     own = f"{share}ur_energy_model/"
     for folder, place in (("config", own), ("launch", own), ("ur_energy_model", "")):
         for path in (ROOT / folder).rglob("*.*"):
@@ -78,7 +79,7 @@ def manifest() -> ElementTree.Element:
 
 def test_metadata_are_the_same_everywhere(metadata: Message, manifest: ElementTree.Element) -> None:
     assert metadata["Version"] == manifest.findtext("version") == __version__
-    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\n{__version__} (" in (ROOT / "CHANGELOG.rst").read_text(encoding="utf-8")
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert metadata["Name"] == manifest.findtext("name") == "ur_energy_model"
     assert metadata["License"] == manifest.findtext("license") == "Apache-2.0"
@@ -142,7 +143,7 @@ def test_colcon_scripts_run_with_the_python_of_the_shell(tmp_path: Path) -> None
     """As colcon calls setup.py: with the interpreter of colcon, which is not that of the venv."""
     workspace = tmp_path / "workspace"  # with the links of colcon build --symlink-install
     workspace.mkdir()
-    names = "setup.py setup.cfg package.xml resource config launch ur_energy_model"
+    names = "setup.py setup.cfg package.xml LICENSE resource config launch ur_energy_model"
     for name in names.split():
         (workspace / name).symlink_to(ROOT / name)
     for linked in (False, True):
@@ -181,6 +182,34 @@ def test_catkin_pkg_accepts_the_manifest() -> None:
         manifest.evaluate_conditions(variables)
         needed = {each.name for each in manifest.exec_depends if each.evaluated_condition}
         assert ("python3-ur-rtde-pip" in needed) == resolved
+
+
+def test_bloom_reads_the_changelog() -> None:
+    """A section for each version, with bullets only."""
+    changelog = pytest.importorskip("catkin_pkg.changelog", reason="catkin_pkg is not installed")
+    found = changelog.get_changelog_from_path(str(ROOT / "CHANGELOG.rst"))
+    versions = {version: content for version, _, content in found.foreach_version()}
+    assert __version__ in versions
+    for version, content in versions.items():
+        assert content, version
+        assert all(isinstance(each, changelog.BulletList) for each in content), version
+
+
+def test_colcon_runs_pytest() -> None:
+    """It looks for pytest in the extra `test` of setup.py."""
+    program = (
+        "from distutils.core import run_setup\n"
+        "print(repr(run_setup('setup.py', stop_after='config').extras_require['test']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", "import setuptools\n" + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert any(each.startswith("pytest") for each in ast.literal_eval(done.stdout))
 
 
 def test_colcon_can_evaluate_what_setup_py_declares() -> None:

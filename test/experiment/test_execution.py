@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -20,7 +22,12 @@ from test.optimization.hand_made import hand_made_cycle
 from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving
 from ur_energy_model.experiment.design_problem import DesignRequest, limits_of
-from ur_energy_model.experiment.execution import ExecutionPlan, MotionSummary, execute
+from ur_energy_model.experiment.execution import (
+    ExecutionPlan,
+    ExecutionResult,
+    MotionSummary,
+    execute,
+)
 from ur_energy_model.experiment.same_arm import KnownArm
 from ur_energy_model.files import config_file
 from ur_energy_model.model.robots import load_robot
@@ -34,6 +41,10 @@ ROBOT = load_robot("ur5")
 RATE = 125.0
 LIMITS = limits_of(DesignRequest(ROBOT))
 OPTIONS = ("--motion", "hold", "--seed", "7", "--speed", "2")
+STARVED = ("the controller does not accept set points", "the controller ended the program")
+"""How a motion ends if this machine is too busy to send set points in time: the watchdog of the
+controller stops the arm, as it must, and the motion is tried again."""
+MOST_ATTEMPTS = 10
 
 
 @pytest.fixture(scope="module")
@@ -57,25 +68,41 @@ def yes(summary: MotionSummary) -> bool:
     return summary.robot == ROBOT.name
 
 
+def executed(plan: ExecutionPlan, host: str, bag: Path, approve=yes) -> ExecutionResult:
+    """The result of a motion that was not stopped because this machine is busy."""
+    for _ in range(MOST_ATTEMPTS):
+        shutil.rmtree(bag, ignore_errors=True)
+        result = execute(plan, host, bag, approve=approve)
+        if result.reason not in STARVED:
+            break
+    return result
+
+
 @contextmanager
 def execution(
     host: str, trajectory: FourierTrajectory, folder: Path
 ) -> Iterator[subprocess.Popen[str]]:
     """`ur_energy excite --execute` in its own process, once it records for some seconds."""
-    path, bag = folder / "trajectory.yaml", folder / "bag"
+    path = folder / "trajectory.yaml"
+    bag = folder / "bag"
     save_trajectory(path, trajectory)
     words = ["excite", "--execute", path, "--host", host, "-o", bag, "--yes", "--json"]
     command = [sys.executable, "-m", "ur_energy_model.cli.main", *map(str, words)]
-    pipes = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipes, stderr=pipes, text=True) as child:
-        try:
-            file = bag / "bag_0.mcap"
-            while not file.exists() or file.stat().st_size < 40_000:
-                assert child.poll() is None, child.communicate()[1]
-                time.sleep(0.05)
-            yield child
-        finally:
-            child.kill()
+    for _ in range(MOST_ATTEMPTS):
+        shutil.rmtree(bag, ignore_errors=True)
+        with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as child:
+            try:
+                file = bag / "bag_0.mcap"
+                while child.poll() is None:
+                    if file.exists() and file.stat().st_size >= 40_000:
+                        yield child
+                        return
+                    time.sleep(0.05)
+                _, errors = child.communicate()
+                assert any(reason in errors for reason in STARVED), errors
+            finally:
+                child.kill()
+    pytest.fail("the machine is too busy for any motion")
 
 
 def control(host: str, line: str) -> None:
@@ -110,10 +137,10 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
         shown.append(summary)
         return True
 
-    result = execute(ExecutionPlan(motion, LIMITS), host, bag, approve=approve)
+    result = executed(ExecutionPlan(motion, LIMITS), host, bag, approve)
     assert result.completed, result.reason
     assert (result.status.lost, result.following_error < 0.02) == (0, True)
-    (summary,) = shown
+    summary = shown[-1]
     assert (summary.robot, summary.duration) == (ROBOT.name, short.duration)
     np.testing.assert_allclose(summary.start, short.start)
     assert summary.joint_speed.max() < 3.2
@@ -131,7 +158,7 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
 
 def test_a_proof_is_run_and_its_saving_measured(host, tmp_path: Path) -> None:
     proof = Proof.of(hand_made_cycle(ROBOT), 1)
-    result = execute(ExecutionPlan(proof.motion(), LIMITS), host, tmp_path / "proof", approve=yes)
+    result = executed(ExecutionPlan(proof.motion(), LIMITS), host, tmp_path / "proof")
     assert result.completed, result.reason
     saving = measured_saving(tmp_path / "proof", proof)
     assert 1.0 < saving.saving_percent < 40.0

@@ -1,0 +1,93 @@
+"""Tests that need packages which are not installed are skipped with the names of these.
+
+`colcon test` in a cell has what rosdep installs, and without ROS 2 or the extras less than that.
+Under `make test` everything is installed: with `--all-packages` a missing package is a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from ur_energy_model.errors import MissingPackageError
+
+OWN = ("ur_energy_model", "test", "tools")
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """The option of the command line."""
+    parser.addoption(
+        "--all-packages", action="store_true", help="a package that is not installed is a failure"
+    )
+
+
+class SkipWithoutPackages:
+    """A plugin: reports of failures whose cause is a missing package become skips.
+
+    It is no conftest.py, because pytest does not call the hooks of one for folders whose own
+    conftest.py cannot be imported. Hooks are written in the form that pytest 6 (Ubuntu 22.04) has.
+    """
+
+    def __init__(self) -> None:
+        self._conftests: dict[str, str] = {}
+        """Why a conftest.py could not be imported, by the name of its module: pytest keeps it
+        half-imported, and modules that import from it fail with another error."""
+        self._in_commands: list[str] = []
+        """What commands of the package itself reported as missing, since the last report."""
+
+    @pytest.hookimpl
+    def pytest_configure(self) -> None:
+        """Note what the package's commands report: they print it and end with an exit code."""
+        made = MissingPackageError.__init__
+        found = self._in_commands
+
+        def noted(error: MissingPackageError, package: str, extra: str | None = None) -> None:
+            made(error, package, extra)
+            found.append(f"the Python package {error.package!r} is not installed")
+
+        MissingPackageError.__init__ = noted  # type: ignore[assignment,method-assign]
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, None]:
+        """Folders and modules that cannot be imported."""
+        outcome = yield
+        report = outcome.get_result()
+        self._skip(collector, getattr(report, "call", None), report)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, None]:
+        """Tests and fixtures that import something late."""
+        outcome = yield
+        self._skip(item, call, outcome.get_result())
+        self._in_commands.clear()
+
+    def _skip(self, node: Any, call: Any, report: Any) -> None:
+        if call is None or call.excinfo is None or not report.failed:
+            return
+        error = call.excinfo.value
+        reason = self._reason(error)
+        if reason is None and self._in_commands:
+            reason = self._in_commands[0]
+        if reason is None:
+            return
+        conftest = getattr(error, "path", None)
+        if conftest is not None:  # a ConftestImportFailure
+            parts = conftest.relative_to(node.config.rootpath).with_suffix("").parts
+            self._conftests[".".join(parts)] = reason
+        report.outcome = "skipped"
+        report.longrepr = (node.nodeid, 1, f"Skipped: {reason}")
+
+    def _reason(self, error: BaseException | None) -> str | None:
+        """The package whose absence caused an error, in words; None for other errors."""
+        while error is not None:
+            if isinstance(error, ModuleNotFoundError) and error.name is not None:
+                package = error.name.partition(".")[0]
+                if package not in OWN and find_spec(package) is None:
+                    return f"the Python package {package!r} is not installed"
+            elif isinstance(error, ImportError) and error.name in self._conftests:
+                return self._conftests[error.name]
+            error = error.__cause__ or error.__context__
+        return None
