@@ -54,7 +54,7 @@ def test_many_bags_are_as_each_alone_and_summed(
 
 def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capture) -> None:
     assert main(["evaluate", str(model), str(bag)]) == DONE
-    assert "fitted to this recording" in capsys.readouterr().err
+    assert "fitted to this recording" in capsys.readouterr().out
 
 
 def test_a_model_of_another_serial_number_is_reported_wherever_it_meets_a_recording(

@@ -132,12 +132,21 @@ def _show_many(
                 "wall": "wall_energy",
             },
         )
-        note(f"model: {chosen.words}")
+        print_line(f"model: {chosen.words}")
     report_failed(failed, len(results))
 
 
 def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
+    """The energy of one recording: the whole arm first, then its joints."""
     content = summary.as_json()
+    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
+    print_line(
+        f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "
+        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J, "
+        f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
+    )
+    print_line(f"at the wall: {summary.wall.words()}")
+    print_line(f"model: {chosen.words}")
     print_objects(
         f"energy over {summary.duration:.1f} s [J]",
         (*content["joints"], {"name": "all joints", **content["total"]}),
@@ -150,17 +159,9 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
             "regenerated": lambda row: row.get("regenerated_energy"),
         },
     )
-    note(f"model: {chosen.words}")
-    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
-    note(
-        f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "
-        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J, "
-        f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
-    )
-    note(f"at the wall: {summary.wall.words()}")
     session = summary.session
     power = f"{session.standby:.1f} ± {CONFIDENCE * session.standby_std:.1f} W"
-    note(
+    print_line(
         f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s of "
         "standstill"
         if session.anchored
@@ -168,9 +169,10 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         "measured bus power (one second is enough)"
     )
     if summary.refused:
-        note(f"{summary.refused} samples with values not finite or impossible are left out")
+        print_line(f"{summary.refused} samples with values not finite or impossible are left out")
     if summary.unaccounted:
-        note(f"gaps of {summary.unaccounted:.2f} s in total are not included in these energies")
+        gaps = f"gaps of {summary.unaccounted:.2f} s in total"
+        print_line(f"{gaps} are not included in these energies")
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -228,7 +230,7 @@ def evaluate(options: argparse.Namespace) -> None:
             warn(lines)
             print_metrics(entry, model.joints)
             if entry["motion"] != "unknown":
-                note(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
+                print_line(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
     report_failed(failed, len(results))
 
 
@@ -256,13 +258,13 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
     session = entry.get("session")
     if session is not None and session["anchored"]:
         scales = ", ".join(f"{scale:.2f}" for scale in session["friction_scale"])
-        note(
+        print_line(
             f"{bag}: adapted to {session['moving_seconds']:.1f} s of motion and "
             f"{session['still_seconds']:.1f} s of standstill: friction x {scales} (base to tool); "
             f"standby {session['standby']:.1f} W"
         )
     elif session is not None:
-        note(f"{bag}: standby power and friction are the model's")
+        print_line(f"{bag}: standby power and friction are the model's")
     powers = [
         {"how": how, _NULL_ENERGY: None, **entry[name]}
         for name, how in POWERS.items()
@@ -310,17 +312,17 @@ def predict(options: argparse.Namespace) -> None:
         content = {**energy.as_json(), "session": adapted, "warnings": warnings}
         print_json({"model": chosen.entry, **content})
         return
+    print_line(
+        f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
+        f"peak {energy.peak_power:.1f} W"
+    )
+    print_line(f"model: {chosen.words}")
     half_width = CONFIDENCE * energy.electrical_std
     columns = (energy.names, energy.mechanical, energy.electrical, half_width, energy.efficiency)
     print_table(
         f"energy of {options.trajectory}, {energy.duration:.1f} s [J]",
         ["joint", "mechanical", "electrical", "± 95 %", "efficiency"],
         list(zip(*columns, strict=True)),
-    )
-    note(f"model: {chosen.words}")
-    note(
-        f"at the supply: {energy.total:.1f} ± {CONFIDENCE * energy.total_std:.1f} J, "
-        f"peak {energy.peak_power:.1f} W"
     )
     if session is None:
         note("this holds for any session; --session BAG of the same day narrows the interval")
@@ -382,7 +384,7 @@ def report(options: argparse.Namespace) -> None:
         )
         return
     warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))  # verdict: others
-    note(f"model: {chosen.words}")
+    print_line(f"model: {chosen.words}")
     print_line(made.verdict.headline)
     for item in made.verdict.statements:
         print_line(f"- {item.text}")

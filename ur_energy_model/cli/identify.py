@@ -24,6 +24,7 @@ from ur_energy_model.cli.output import (
     note,
     picked,
     print_json,
+    print_line,
     print_objects,
     print_table,
     progress,
@@ -142,34 +143,34 @@ def _print(result: Identification) -> None:
     )
     print_table(*drive_table(model))
     for joint in model.joints:
-        note(f"{joint.name}: {joint.friction.law.name}: {joint.friction_reason}")
-    note(
+        print_line(f"{joint.name}: {joint.friction.law.name}: {joint.friction_reason}")
+    print_line(
         f"setup ({model.setup_source}): gravity {model.setup.gravity.round(3).tolist()}, "
         f"payload {model.setup.payload.mass:.3f} kg"
     )
     for entry in model.provenance["bags"]:
-        note(
+        print_line(
             f"{entry['path']}: {entry['rate']:.0f} Hz, filter cut-off {entry['cutoff']:.1f} Hz, "
             f"actual_q {1e3 * entry['position_delay']:.1f} ms behind target_q"
         )
-    note(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
+    print_line(f"power: standby {model.bus.standby:.2f} W; {model.bus.reason}")
     if (wall := model.wall) is not None:
         ends, box = CONFIDENCE * wall.std, wall.box["running"]
-        note(
+        print_line(
             f"wall: control box {box:.1f} ± {ends[2]:.1f} W while running, "
             f"{wall.proportional:.3f} ± {ends[3]:.3f} W per W at the bus; energy of times held out "
             f"within {wall.held_out_error_percent:.2g} %; meter {wall.delay:.1f} s behind"
         )
     sessions, spread = model.sessions, model.sessions.friction_of(model.dof)
     known = f"from {sessions.count} sessions" if sessions.count else "typical values"
-    note(
+    print_line(
         f"spread between sessions ({known}): standby ± {CONFIDENCE * sessions.standby:.1f} W, "
         f"friction ± {100 * CONFIDENCE * spread.min():.0f} to "
         f"{100 * CONFIDENCE * spread.max():.0f} %"
     )
     if "current_delay" in result.power.factors:
         delay, std = (1e3 * figure for figure in result.power.factors["current_delay"])
-        note(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")
+        print_line(f"power: currents {delay:.2f} ± {CONFIDENCE * std:.2f} ms behind speeds")
 
 
 # JSON of an identification, as `ur_energy identify --json` prints it.

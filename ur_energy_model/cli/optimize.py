@@ -164,7 +164,7 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         f"{fast.power:.0f} W at its peak (now {now.power:.0f} W)."
     )
     if cycle.measured_energy is not None:
-        note(
+        print_line(
             f"measured in the recording: {cycle.measured_energy:.1f} J per cycle, scatter "
             f"{cycle.measured_energy_std:.1f} J"
         )
@@ -177,7 +177,7 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
             [(f"{time:.2f}", f"{energy:.1f}") for time, energy in optimized.pareto.tolist()],
         )
     for text in optimized.notes:
-        note(f"- {text}")
+        print_line(f"- {text}")
 
 
 def _unproven(proven: bool) -> str:
@@ -251,6 +251,6 @@ def _compare_production(options: argparse.Namespace) -> None:
         f"({low:.1f} to {high:.1f} % with 95 % confidence){_unproven(comparison.proven)}."
     )
     if comparison.standby_corrected:
-        note("- Standby that differs between the recordings is taken out of the saving.")
+        print_line("- Standby that differs between the recordings is taken out of the saving.")
     for text in comparison.differences:
-        note(f"- {text}")
+        print_line(f"- {text}")

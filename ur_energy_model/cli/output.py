@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.errors import one_line, unsigned_zeros
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 WIDTH = 80  # columns of tables outside a terminal, and of descriptions in help texts
 LONG_HEADING = 7  # headings of tables that are longer may be broken into lines
@@ -59,8 +62,9 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 _NUMBER = re.compile(r"-|nan|[-+]?[0-9][0-9.,e+-]*")  # cells that must stay in one line
-_HEADING = re.compile(r"(.*)(?: |(?<=_)(?=[^\n]))", re.DOTALL)
-"""A heading up to where it is broken last: at a space, or after an underscore."""
+_HEADING = re.compile(r"(.*) ", re.DOTALL)
+"""A heading up to where it is broken last: at a space."""
+JOINT = "_joint"  # at the end of the name of a joint; left out where a table is too wide
 
 
 def ask(question: str) -> str:
@@ -70,42 +74,98 @@ def ask(question: str) -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table on stdout: numbers with four significant digits, first column left-aligned."""
-    from rich import box
+    """Print a table on stdout: numbers with four significant digits, first column left-aligned.
+
+    A table that is too wide gets headings of several lines, joints without "_joint", no space
+    around its columns, and outside a terminal more than `WIDTH` columns. Words that name a row
+    stay whole.
+    """
     from rich.console import Console
     from rich.measure import Measurement
-    from rich.table import Table
 
+    headings = [one_line(column) for column in columns]
+    cells = [[_cell(value) for value in row] for row in rows]
     console = Console(highlight=False, markup=False)  # units in [brackets] are not markup
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=WIDTH)
-    table = Table(
-        title=one_line(title), title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
-    )
-    cells = [[_cell(value) for value in row] for row in rows]
-    for i, column in enumerate(columns):
+    measured = console.options.update(width=10 * WIDTH)
+    for narrower in _narrower(headings, cells):
+        table = _table(one_line(title), *narrower)
+        needed = Measurement.get(console, measured, table)
+        if needed.maximum <= console.width:
+            break
+    if not console.is_terminal:  # sentences may be folded, numbers and names of rows not
+        width = max(needed.minimum, WIDTH)
+        console = Console(highlight=False, markup=False, width=width)
+    console.print(table)
+
+
+_Layout = tuple[list[str], list[list[str]], int]
+"""Headings, cells by row, and spaces around a column."""
+
+
+def _narrower(headings: list[str], cells: list[list[str]]) -> Iterator[_Layout]:
+    """Layouts of a table, each narrower than the one before."""
+    space = 1
+    yield headings, cells, space
+    yield from ((broken, cells, space) for broken in _broken(headings, cells))
+    *_, headings = (headings, *_broken(headings, cells))
+    headings = [heading.removesuffix(JOINT) for heading in headings]
+    cells = [[row[0].removesuffix(JOINT), *row[1:]] if row else row for row in cells]
+    yield headings, cells, space
+    # What is wider than its longest word is then a sentence, and can be folded.
+    numeric = _numeric(headings, cells)
+    words = [
+        heading.replace(" ", "\n") if number else heading
+        for heading, number in zip(headings, numeric, strict=True)
+    ]
+    yield words, cells, 0
+
+
+def _broken(headings: list[str], cells: list[list[str]]) -> Iterator[list[str]]:
+    """Headings of numbers, of which the longest is broken at a space, again and again."""
+    headings = list(headings)
+    numeric = _numeric(headings, cells)
+    while True:
+        lengths = {
+            max(map(len, heading.split("\n"))): column
+            for column, heading in reversed(list(enumerate(headings)))
+            if numeric[column] and _HEADING.match(heading)
+        }
+        if max(lengths, default=0) <= LONG_HEADING:
+            return
+        longest = lengths[max(lengths)]
+        headings[longest] = _HEADING.sub(r"\1\n", headings[longest], count=1)
+        yield list(headings)
+
+
+def _numeric(headings: list[str], cells: list[list[str]]) -> list[bool]:
+    """Whether a column has nothing but numbers, for each of them."""
+    return [
+        bool(cells) and all(_NUMBER.fullmatch(row[column]) for row in cells)
+        for column in range(len(headings))
+    ]
+
+
+def _table(title: str, headings: list[str], cells: list[list[str]], space: int) -> Table:
+    """A table of rich."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.padding = (0, space)
+    numeric = _numeric(headings, cells)
+    for column, heading in enumerate(headings):
+        named = column == 0 and all(" " not in row[0] for row in cells)
         table.add_column(
-            one_line(column),
-            justify="left" if i == 0 else "right",
+            heading,
+            justify="left" if column == 0 else "right",
             overflow="fold",  # a number without its last digits would be another one
-            no_wrap=bool(rows) and all(_NUMBER.fullmatch(row[i]) for row in cells),
+            no_wrap=named or numeric[column],
         )
     for row in cells:
         table.add_row(*row)
-    measured = console.options.update(width=10 * WIDTH)
-    while Measurement.get(console, measured, table).maximum > console.width:
-        # Break the longest heading of numbers; in the end leave out spaces.
-        long = {
-            max(map(len, str(each.header).split("\n"))): each
-            for each in reversed(table.columns)
-            if each.no_wrap and _HEADING.match(str(each.header))
-        }
-        if max(long, default=0) <= LONG_HEADING:
-            table.padding = 0
-            break
-        longest = long[max(long)]
-        longest.header = _HEADING.sub(r"\1\n", str(longest.header), count=1)
-    console.print(table)
+    return table
 
 
 def print_objects(

@@ -11,6 +11,7 @@ from ur_energy_model.cli.output import (
     note,
     picked,
     print_json,
+    print_line,
     print_objects,
     print_table,
     progress,
@@ -75,8 +76,8 @@ def learn(options: argparse.Namespace) -> None:
         },
     )
     for change in changes:
-        note(change.words)
-    note(
+        print_line(change.words)
+    print_line(
         f"model in use: version {learner.version}, learned from {learner.learned_minutes:.1f} min "
         f"of work; {learner.left_out} samples left out"
     )
@@ -210,7 +211,7 @@ def _print_base_parameters(result: BagBaseParameters, robot: RobotDescription) -
     )
     published = result.published_error
     if published is not None:
-        note(
+        print_line(
             f"normalised error as Raviola et al. define it: {published.value:.4g} N m at "
             f"{published.points} points, {published.rate:.0f} Hz, as recorded"
         )

@@ -84,13 +84,13 @@ def run(options: argparse.Namespace) -> None:
     else:
         print_line(title)
     if rest["time"]:
-        note(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
+        print_line(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
     if found.script is not None:
         _listing(found.script, content)
     compared = changes_table(changes)
     for table in (*shift_tables(found), *([] if compared is None else [compared])):
         print_table(table.title, table.columns, table.rows)
-    note(f"model: {chosen.words}")
+    print_line(f"model: {chosen.words}")
     for path in (page, options.output):
         if path is not None:
             note(f"written: {path}")

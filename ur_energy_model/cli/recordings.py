@@ -211,7 +211,7 @@ def recover(options: argparse.Namespace) -> None:
         found = {"samples": result.samples, "files": result.files, "problems": result.problems}
         print_json({"bag": options.bag, **found})
     else:
-        note(f"{options.bag}: {result.samples} samples in {result.files} files are readable")
+        print_line(f"{options.bag}: {result.samples} samples in {result.files} files are readable")
 
 
 def inspect(options: argparse.Namespace) -> None:
