@@ -8,12 +8,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT
 from test.sinks.readings import away, full, state, waiting
 from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.terminal import (
     FOOTER,
+    BarAxis,
     Lines,
     LiveView,
     bar,
@@ -44,6 +47,26 @@ def test_numbers_and_bars() -> None:
         (sparkline([0.0, 1.0, 2.0], 4), " ▁▅█"), (sparkline([1.0, math.nan], 2), "█ "),
     ):  # fmt: skip
         assert found == expected
+
+
+@given(st.floats(-500.0, 500.0), st.floats(0.0, 500.0), st.floats(0.0, 500.0), st.integers(4, 90))
+def test_a_negative_power_is_a_bar_to_the_left_of_zero_as_long_as_its_share(
+    power: float, below: float, above: float, width: int
+) -> None:
+    lowest, largest = min(power, -below), max(power, above)
+    for ascii_only in (False, True):
+        axis = BarAxis.of(lowest, largest, width)
+        line = axis.bar(power, ascii_only=ascii_only).plain
+        assert len(line) == axis.left + axis.right == width
+        left, right = line[: axis.left], line[axis.left :]
+        assert not (right if power < 0.0 else left).strip() or axis.left == 0
+        own, room = (left, axis.left) if power < 0.0 else (right, axis.right)
+        end = max(axis.high / axis.right, -axis.low / max(axis.left, 1)) * room
+        if room:
+            filled = len(own.strip())
+            assert filled == pytest.approx(abs(power) / end * room, abs=1.0)
+        if axis.left and power < 0.0:
+            assert left == left.strip().rjust(axis.left), "it ends at zero"
 
 
 @pytest.mark.parametrize("what", [full(), waiting()])

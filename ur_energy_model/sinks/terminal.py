@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
@@ -51,6 +51,65 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
         return ("#" * round(share * width)).ljust(width)
     whole, eighths = divmod(round(8 * share * width), 8)
     return ("█" * whole + (_EIGHTHS[eighths] if eighths else "")).ljust(width)
+
+
+def left_bar(share: float, width: int, *, ascii_only: bool = False) -> Text:
+    """A bar like that of `bar`, which begins at the right end of its width and goes to the left.
+
+    Blocks of eighths are filled from their left: the last one is drawn in reverse.
+    """
+    if ascii_only:
+        return Text(bar(share, width, ascii_only=True)[::-1])
+    share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    whole, eighths = divmod(round(8 * share * width), 8)
+    blank = width - whole - (eighths > 0)
+    line = Text(" " * blank)
+    if eighths:
+        line.append(_EIGHTHS[8 - eighths], "reverse")
+    return line.append("█" * whole)
+
+
+class BarAxis(NamedTuple):
+    """The common axis of several bars of powers; zero is between its two parts."""
+
+    left: int  # columns of negative powers
+    right: int  # columns of positive powers
+    low: float  # least power [W]
+    high: float  # largest power [W]
+
+    @classmethod
+    def of(cls, lowest: float, largest: float, width: int) -> BarAxis:
+        """The axis for powers from `lowest` to `largest` [W] in a width in columns."""
+        high = _round_above(largest)
+        if round(lowest, 1) >= 0.0:
+            return cls(0, width, 0.0, high)
+        low = _round_above(-lowest)
+        left = min(max(round(width * low / (low + high)), 1), width // 2)
+        return cls(left, width - left, -low, high)
+
+    def bar(self, power: float, *, ascii_only: bool = False) -> Text:
+        """The bar of a power [W]: from zero to the right, or to the left where it is negative."""
+        watts_per_column = self.high / self.right
+        if self.left:
+            watts_per_column = max(watts_per_column, -self.low / self.left)
+        if power < 0.0 and self.left:
+            share = -power / (watts_per_column * self.left)
+            line = left_bar(share, self.left, ascii_only=ascii_only)
+            line.stylize("green")
+            return line.append(" " * self.right)
+        share = max(power, 0.0) / (watts_per_column * self.right)
+        line = Text(" " * self.left)
+        return line.append(bar(share, self.right, ascii_only=ascii_only), "cyan")
+
+    def text(self) -> str:
+        """Its ends, such as "-5 to 100 W"."""
+        return f"{self.low:,.0f} to {self.high:,.0f} W"
+
+
+def _round_above(power: float) -> float:
+    """The smallest of 1, 2, 5, 10, 20, ... W that is not below a power [W]."""
+    decade = 10.0 ** math.floor(math.log10(max(power, 1.0)))
+    return decade * next((k for k in (1.0, 2.0, 5.0) if k * decade >= power), 10.0)
 
 
 def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
@@ -110,7 +169,7 @@ class LiveView:
     def __init__(self, *, ascii_only: bool = False) -> None:
         self._ascii_only = ascii_only
         self.history = {name: deque[float](maxlen=SECONDS) for name in ("total", "bus", "wall")}
-        self._largest = 0.0
+        self._lowest = self._largest = 0.0
 
     def add(self, state: LiveState) -> None:
         """Add a state whose powers are means over a second; nothing while no samples arrive."""
@@ -178,23 +237,22 @@ class LiveView:
         return [*lines, line]
 
     def _joints(self, state: LiveState, reading: ArmReading, width: int) -> list[Text]:
-        rows = joint_rows(reading)
-        self._largest = max(self._largest, *(abs(row.power) for row in rows))
+        rows = (*joint_rows(reading), *part_rows(reading))
+        powers = [row.power for row in rows if math.isfinite(row.power)]
+        self._lowest = min(self._lowest, *powers)
+        self._largest = max(self._largest, *powers)
         fixed = NAME + POWER + ENERGY + 2
         small = SMALL if width >= fixed + 2 * SMALL + LEAST_BAR else 0  # columns may be left out
         room = max(width - fixed - 2 * small, LEAST_BAR)
-        # The end of the bars: the smallest of 1, 2, 5, 10, 20, ... W that no power was above.
-        decade = 10.0 ** math.floor(math.log10(max(self._largest, 1.0)))
-        scale = decade * next((k for k in (1.0, 2.0, 5.0) if k * decade >= self._largest), 10.0)
-        limits = f"0 to {scale:,.0f} W" if room >= 12 else ""
+        axis = BarAxis.of(self._lowest, self._largest, room)
+        limits = axis.text() if room >= 12 else ""
         heading = f"{'joint':{NAME}}{'power':>{POWER}}  {limits:{room}}{'energy':>{ENERGY}}"
         lines = [Text(heading + (f"{'effic.':>{small}}{'temp.':>{small}}" if small else ""), "dim")]
-        for row in (*rows, *part_rows(reading)):
+        for row in rows:
             name = one_line(row.name)[1 - NAME :]  # a prefix may be cut, the joint not
             quiet = "dim" if state.silence is not None else ""
             line = Text(name.ljust(NAME) + watts(row.power).rjust(POWER) + "  ", quiet)
-            filled = bar(abs(row.power) / scale, room, ascii_only=self._ascii_only)
-            line.append(filled, "green" if row.power < 0.0 else "cyan")
+            line.append_text(axis.bar(row.power, ascii_only=self._ascii_only))
             line.append(joules(row.energy).rjust(ENERGY))
             if small:
                 known = abs(row.energy) >= LEAST_ENERGY and math.isfinite(row.efficiency)
