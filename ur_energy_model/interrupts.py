@@ -148,7 +148,8 @@ def postponed() -> Iterator[None]:
     """A context in which a request to end waits; it is raised at the end.
 
     To block the signals does not suffice: another thread can receive one, and Python then raises in
-    the main thread. The context does nothing outside the main thread, and without handlers.
+    the main thread. The context does nothing outside the main thread, and without handlers. Not for
+    ROS nodes: it would replace the handlers of rclpy, which Python does not see.
     """
     waiting: list[int] = []
 

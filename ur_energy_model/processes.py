@@ -76,7 +76,8 @@ def start_command(
     """Start a program of this package, in a session of its own.
 
     Signals of the terminal do not reach it: this process ends it, and when this process has ended
-    without that, it ends by itself (`end_with_parent_of_environment`).
+    without that, it ends by itself (`end_with_parent_of_environment`). Where a request to end
+    raises, call this and keep the result within `interrupts.postponed`.
 
     Args:
         command: program and arguments.
@@ -90,8 +91,7 @@ def start_command(
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(list(command), env=variables, start_new_session=True, **options)
 
-    with postponed():
-        return _run_in_starter(start)
+    return _run_in_starter(start)
 
 
 @contextmanager
