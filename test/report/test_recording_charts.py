@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from test.report.conftest import MakeBag
-from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.meter import MeterReading, integrate
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.wall import WallEnergy
 from ur_energy_model.errors import InputError, MissingFieldError
@@ -23,7 +25,13 @@ from ur_energy_model.report.recording_charts import (
     recording_charts,
     stack_chart,
 )
-from ur_energy_model.report.shift import cycle_table, read_shift, shift_charts, shift_table
+from ur_energy_model.report.shift import (
+    cycle_table,
+    kinds_of_cycles,
+    read_shift,
+    shift_charts,
+    shift_table,
+)
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
@@ -169,3 +177,40 @@ def test_cycles_cost_and_co2(model: EnergyModel, monday: Path) -> None:
     for share in (0.0, -1.0, 1.2, float("nan")):
         with pytest.raises(InputError, match="supply-efficiency"):
             Tariff(supply_efficiency=share)
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        ({}, 1),
+        ({"waiting": 40.0}, 1),
+        ({"energies": 1.1}, 1),
+        ({"moving": 1.3}, 2),
+        ({"energies": 2.0}, 2),
+        ({"program": "another.urp"}, 2),
+    ],
+)
+def test_only_cycles_of_the_same_work_have_a_mean(
+    monday: Path, model: EnergyModel, change: dict[str, Any], kinds: int
+) -> None:
+    """Longer waits and cold joints are the same work; other moves, and another program, are not."""
+    shift = read_shift(model, [monday])
+    channels = shift.channels
+    made = []
+    for number in range(6):
+        own = change if number % 2 else {}
+        net = np.zeros(len(channels))
+        net[channels.state_time + ArmState.MOVING] = 5.0 * own.get("moving", 1.0)
+        net[channels.state_time + ArmState.STANDSTILL] = 4.0 + own.get("waiting", 0.0)
+        joints = channels.per_joint["electrical_power"]
+        net[joints] = own.get("energies", 1.0) * np.arange(20.0, 20.0 + len(channels.joints))
+        reading = MeterReading(net, net, 9.0, 0.0)
+        program = own.get("program", "cell.urp")
+        made.append(Cycle(number + 1, 10.0 * number, reading, 100.0, program))
+    found = kinds_of_cycles(made, channels)
+    assert len(found) == kinds
+    assert sorted(cycle.number for kind in found for cycle in kind) == list(range(1, 7))
+    mixed = replace(shift, cycles=tuple(made), kinds=found)
+    assert (cycle_table(mixed) is None) == (kinds > 1)
+    (chart,) = (each for each in shift_charts(mixed) if each.key == "cycles")
+    assert ("per cycle" in chart.title) == (kinds == 1)

@@ -433,6 +433,8 @@ def _sections(report: Report) -> Iterable[Section]:
     yield Section("energy", "Energy", text, energy)
     text = "All recordings one after another."
     text += " They contain no start of a cycle." if report.cycles and not shift.cycles else ""
+    if len(shift.kinds) > 1:
+        text += f" Their cycles are of {len(shift.kinds)} kinds of work, which have no common mean."
     tables = shift_table(shift, report.tariff, report.wall), cycle_table(shift)
     yield Section("shift", "The shift", text, items(*shift_charts(shift), *tables))
     torque = (
@@ -490,7 +492,7 @@ def _tiles(report: Report) -> list[Tile]:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:
         tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
-    if shift.cycles:
+    if shift.cycles and len(shift.kinds) == 1:
         mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
         tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
     return tiles

@@ -57,6 +57,8 @@ class Shift:
     state_energy: dict[ArmState, float]  # [J]
     cycles: tuple[Cycle, ...]  # completed
     channels: Channels  # layout of their readings
+    # the cycles by the work that they do, see `kinds_of_cycles`; means are of one kind only
+    kinds: tuple[tuple[Cycle, ...], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -145,7 +147,40 @@ def read_shift(
         state_energy=channels.by_state(net, channels.state_energy),
         cycles=tuple(cycles),
         channels=channels,
+        kinds=kinds_of_cycles(cycles, channels) if trigger == "auto" else (tuple(cycles),),
     )
+
+
+SAME_TIME, SAME_ENERGY = 0.15, 0.25
+"""Largest relative difference of the time in motion between cycles of the same work, and of the
+motors' energies, relative to those of all motors together: cold joints need more than warm ones."""
+
+
+def kinds_of_cycles(cycles: Sequence[Cycle], channels: Channels) -> tuple[tuple[Cycle, ...], ...]:
+    """Cycles that were found without a stated trigger, by the work that they do.
+
+    Cycles are of the same work if they have the same program, about the same time in motion and
+    about the same energy of every joint. How long they wait does not count.
+    """
+    kinds: list[list[Cycle]] = []
+    moved = channels.state_time + ArmState.MOVING
+    joints = channels.per_joint["electrical_power"]
+    for cycle in cycles:
+        time, energies = cycle.reading.net[moved], cycle.reading.net[joints]
+        for kind in kinds:
+            first = kind[0].reading.net
+            longer = max(time, first[moved])
+            larger = max(np.abs(energies).sum(), np.abs(first[joints]).sum())
+            if (
+                kind[0].program == cycle.program
+                and abs(time - first[moved]) <= SAME_TIME * longer
+                and np.abs(energies - first[joints]).max() <= SAME_ENERGY * larger
+            ):
+                kind.append(cycle)
+                break
+        else:
+            kinds.append([cycle])
+    return tuple(map(tuple, kinds))
 
 
 def _wall_by_state(channels: Channels, net: Array) -> dict[ArmState, float]:
@@ -184,7 +219,7 @@ def shift_charts(shift: Shift) -> list[Chart]:
     more = f"; the last {len(latest)} of {count}." if count > SHOWN_CYCLES else "."
     cycles = BarChart(
         key="cycles",
-        title="Energy per cycle",
+        title="Energy per cycle" if len(shift.kinds) == 1 else "Energy of each cycle",
         caption="Energy while moving and while waiting, by cycle" + more,
         y_label="energy [J]",
         categories=[f"cycle {cycle.number}" for cycle in latest],
@@ -225,8 +260,11 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
 
 
 def cycle_table(shift: Shift) -> Table | None:
-    """Mean, standard deviation and range of the cycles' durations, energies and peak powers."""
-    if not shift.cycles:
+    """Mean, standard deviation and range of the cycles' durations, energies and peak powers.
+
+    None without cycles, and for cycles of different work, of which a mean is of none.
+    """
+    if not shift.cycles or len(shift.kinds) > 1:
         return None
     figures = [cycle.summary(shift.channels) for cycle in shift.cycles]
     rows: list[tuple[Cell, ...]] = []
