@@ -139,7 +139,7 @@ def test_a_complete_recording_of_a_motion_whose_module_loads_slowly(
 
     result = executed(ExecutionPlan(motion, LIMITS), host, bag, approve)
     assert result.completed, result.reason
-    assert (result.status.lost, result.following_error < 0.02) == (0, True)
+    assert (result.status.losses.samples, result.following_error < 0.02) == (0, True)
     summary = shown[-1]
     assert (summary.robot, summary.duration) == (ROBOT.name, short.duration)
     np.testing.assert_allclose(summary.start, short.start)

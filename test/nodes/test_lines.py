@@ -21,7 +21,7 @@ from ur_energy_model.nodes.lines import (
 )
 from ur_energy_model.telemetry.clock import HostClock
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
-from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import Losses, RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 ROBOT = RecordingInfo(
@@ -79,18 +79,35 @@ def test_a_connection_an_outage_and_its_end(written: Written) -> None:
     ((level, text),) = written.take()
     assert level is INFO
     assert all(part in text for part in ("10.0.0.7", "ur5e", "20195599999", "5.11.1", "500 Hz"))
-    away = LinkStatus(connected=False, problem="connection reset", lost=2600, lost_seconds=5.2)
+    away = LinkStatus(connected=False, problem="connection reset", outage=5.2)
     written.follow(connection, 4.0, away)
     ((_, text),) = written.take()
     assert "connection reset" in text
-    # The estimate was too large.
-    written.follow(connection, 60.0, LinkStatus(reconnects=1, lost=2000, lost_seconds=4.0))
-    ((_, text),) = written.take()
+    written.follow(connection, 60.0, LinkStatus(reconnects=1, losses=Losses(2000, 4.0, 1)))
+    ((level, text),) = written.take()
+    assert level is WARN
     assert "2,000 samples lost in 4.0 s" in text
     for _ in range(2):  # once, what was lost since the last update
-        connection.end(LinkStatus(connected=False, reconnects=2, lost=2004))
+        connection.end(LinkStatus(connected=False, reconnects=2, losses=Losses(2004, 4.01, 2)))
     ((_, text),) = written.take()
     assert "4 samples lost" in text
+
+
+def test_an_outage_without_loss_says_so(written: Written) -> None:
+    """Packets that were late: the samples come, and whatever was estimated meanwhile is no loss."""
+    connection = ConnectionLines(written.lines, "10.0.0.7")
+    written.follow(connection, 5.0, LinkStatus())
+    written.take()
+    for outage in (0.6, 1.0):
+        stalled = LinkStatus(problem="sends no new samples", outage=outage)
+        written.follow(connection, outage, stalled)
+        written.follow(connection, 20.0, LinkStatus())
+        (_, silent), (level, again) = written.take()
+        assert "no samples from 10.0.0.7" in silent
+        assert level is INFO
+        assert "samples of 10.0.0.7 come again, none lost" in again
+    connection.end(LinkStatus())
+    assert written.take() == []
 
 
 def test_a_flapping_connection_is_summed_up(written: Written) -> None:
@@ -102,8 +119,8 @@ def test_a_flapping_connection_is_summed_up(written: Written) -> None:
         link = LinkStatus(
             connected=not away, problem="connection lost" if away else None, reconnects=i
         )
-        written.follow(connection, 0.1, replace(link, lost=7 * i, lost_seconds=0.014 * i))
-    written.follow(connection, 20.0, LinkStatus(reconnects=600, lost=4200, lost_seconds=8.4))
+        written.follow(connection, 0.1, replace(link, losses=Losses(7 * i, 0.014 * i, i)))
+    written.follow(connection, 20.0, LinkStatus(reconnects=600, losses=Losses(4200, 8.4, 600)))
     connection.end()
     assert written.sum(LOST) == 4200
     for kind in ("no samples from", "come again"):

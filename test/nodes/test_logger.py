@@ -24,6 +24,7 @@ from ur_energy_model.telemetry.bag.files import stored_files
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
+from ur_energy_model.telemetry.samples import NO_LOSSES, Losses
 from ur_energy_model.telemetry.source import LinkStatus
 
 Make = Callable[..., RecordingSession]
@@ -59,16 +60,19 @@ def session(sources: list[ScriptedSource], tmp_path: Path) -> Iterator[Make]:
 def test_recording_goes_on_with_a_source_that_replaces_a_failed_one(
     session: Make, sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the first sample; the time that the end takes is no loss."""
+    """From the first sample; losses are those of both, and the time that the end takes is none."""
     running = session()
+    for number, source in enumerate(sources[:2]):
+        source.status = LinkStatus(losses=Losses(3 + number, 0.008, 1))
     sources[0].give(*batches(2))
     sources[0].give_last(EOFError())
     sources[1].give(*batches(3))
     wait_for(lambda: running.status.samples == 75)
-    closed = LinkStatus(connected=False, lost=434, lost_seconds=0.87, outage=0.87)
+    closed = LinkStatus(connected=False, outage=0.87)
     monkeypatch.setattr(sources[1], "close", lambda: setattr(sources[1], "status", closed))
     running.stop()
-    assert (running.link.lost, running.status.lost) == (0, 0)
+    assert running.link.losses == Losses(7, 0.016, 2)
+    assert running.status.losses == NO_LOSSES
     assert (running.status.samples, running.status.state) == (75, "idle")
     assert [len(read_bag(bag)) for bag in sorted((tmp_path / "bags").iterdir())] == [50, 75]
 

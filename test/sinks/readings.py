@@ -15,7 +15,7 @@ from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.sinks.live_arm import LiveState
 from ur_energy_model.sinks.sink import ArmReading, SinkStatus
-from ur_energy_model.telemetry.samples import time_blocks
+from ur_energy_model.telemetry.samples import Losses, time_blocks
 from ur_energy_model.telemetry.source import LinkStatus
 
 JOINTS = ("shoulder_joint", "elbow_joint")
@@ -58,7 +58,7 @@ def made_up_reading(
     cycles: tuple[Cycle, ...] = ()
     if number and number % 10 == 0:
         cycles = (Cycle(number // 10, seconds - 1.0, counted(1.0), 77.0),)
-    status = LinkStatus(lost=3) if link is None else link
+    status = LinkStatus(losses=Losses(3)) if link is None else link
     return ArmReading(arm, START + number * PERIOD, JOINTS, snapshot, status, cycles=cycles)
 
 
@@ -90,7 +90,7 @@ def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:
             stamp=START + round(elapsed * 1e9),
             joints=joints,
             snapshot=snapshot,
-            link=LinkStatus(lost=3, reconnects=1),
+            link=LinkStatus(losses=Losses(3), reconnects=1),
             cycles=cycles,
             model="model.yaml",
             robot=ROBOT,
@@ -113,7 +113,7 @@ def state() -> LiveState:
     """After two seconds of motion and a cycle, without sinks."""
     *_, reading = live_readings(2.0)
     (cycle,) = next(each.cycles for each in live_readings(2.0) if each.cycles)
-    return LiveState("192.168.0.9", reading, LinkStatus(lost=3, reconnects=1), (), cycle)
+    return LiveState("192.168.0.9", reading, LinkStatus(losses=Losses(3), reconnects=1), (), cycle)
 
 
 def waiting() -> LiveState:

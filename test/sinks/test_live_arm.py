@@ -20,7 +20,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.sinks.live_arm import LiveArm, SinkGroup
 from ur_energy_model.sinks.sink import ArmReading, Sink, SinkStatus
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Losses, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 
 ARM = RecordingInfo(source="script", robot="ur5e", serial="2019 1/2", rate=500.0)
@@ -32,7 +32,7 @@ class Played(ScriptedSource):
 
     def __init__(self, batches: Iterable[Telemetry], info: RecordingInfo = ARM) -> None:
         super().__init__(info)
-        self.status = LinkStatus(lost=7)
+        self.status = LinkStatus(losses=Losses(7))
         for batch in batches:
             self.give_last(replace(batch, info=info))
         self.give_last(EOFError())
@@ -92,7 +92,7 @@ def test_sinks_get_all_energy_and_every_cycle() -> None:
     assert [cycle.number for cycle in cycles] == [each.number for each in estimator.cycles]
     assert cycles
     assert (last.arm, last.model, last.joints) == ("2019_1_2", "model.yaml", ROBOT.joint_names)
-    assert last.link.lost == 7
+    assert last.link.losses.samples == 7
 
 
 def test_the_node_in_execution_and_what_each_has_taken() -> None:

@@ -21,7 +21,7 @@ from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
-from ur_energy_model.telemetry.samples import Event, Gap, concatenate
+from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, concatenate
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -46,7 +46,8 @@ def test_what_comes_between_start_and_stop_is_in_the_bag(tmp_path, source, recor
         source.give(*inside)
         status = recorder.stop()
         source.give(*batches(3, first=1075 + 2000 * number))
-        assert (status.state, status.samples, status.lost, status.gaps) == ("idle", 1000, 0, ())
+        assert (status.state, status.samples, status.gaps) == ("idle", 1000, ())
+        assert status.losses == NO_LOSSES
         read = read_bag(bag)
         assert_same_samples(read, replace(concatenate(inside), info=read.info))
     with pytest.raises(RecordingError, match="exists already"):
@@ -84,7 +85,7 @@ def test_events_modes_gaps_and_files(tmp_path, source, recorder):
     source.give(*given)
     recorder.split()
     status = recorder.stop()
-    assert (status.lost, len(status.gaps), status.last_error) == (10, 1, None)
+    assert (status.losses.samples, len(status.gaps), status.last_error) == (10, 1, None)
     assert read_bag(tmp_path / "bag").gaps == (replace(gap, index=50),)
     events = {(event.kind, event.text): event for event in read_events(tmp_path / "bag")}
     assert {("mark", "gripper closes"), ("message", "hello")} < set(events)
@@ -111,20 +112,20 @@ def test_the_end_of_the_source_finishes_the_bag(tmp_path, source):
 
 def test_an_outage_at_the_end_is_a_gap(tmp_path, source):
     def outage(seconds):
-        lost = {"outage": seconds, "lost_seconds": seconds}
-        return LinkStatus(connected=False, problem="no answer", **lost)
+        return LinkStatus(connected=False, problem="no answer", outage=seconds)
 
     with Recorder(source, record=tmp_path / "bag") as recorder:
         source.give(*batches(40))
         recorder._reception.began -= 20.0
         source.status = outage(14.0)
-        assert (recorder.status.lost, recorder.status.lost_seconds) == (7000, 14.0)
+        present = recorder.status  # the samples may still be on their way
+        assert (present.outage, present.losses) == (14.0, NO_LOSSES)
         status = recorder.stop()
         source.status = outage(50.0)
         assert recorder.status == replace(status, seconds=recorder.status.seconds)
     time_ = 1000.0 + 999 / 500
     gap = Gap(1000, time_, time_ + 14.0, 7000, "connection lost: no answer", 14.0)
-    assert (status.samples, status.lost, status.gaps) == (1000, 7000, (gap,))
+    assert (status.samples, status.losses, status.gaps) == (1000, Losses(7000, 14.0, 1), (gap,))
     for telemetry in (read_bag(tmp_path / "bag"), list(iterate_bag(tmp_path / "bag"))[-1]):
         assert telemetry.gaps == (gap,)
     assert recover_bag(tmp_path / "bag").samples == 1000
@@ -165,7 +166,7 @@ def test_a_failing_disk_is_reported_and_survived(tmp_path, source, recorder, dis
     wait_for(lambda: recorder.status.state == "recording")
     source.give(*batches(20, first=1500))
     status = recorder.stop()
-    assert (status.samples, status.overflow, status.lost) == (2000, 0, 0)
+    assert (status.samples, status.overflow, status.losses.samples) == (2000, 0, 0)
     read = read_bag(tmp_path / "bag")
     assert_same_samples(read, replace(concatenate(batches(80)), info=read.info))
     assert any("writing failed" in event.text for event in read_events(tmp_path / "bag"))
@@ -184,7 +185,7 @@ def test_a_disk_that_is_full_for_good_costs_what_is_reported(
         recorder.stop()
     status = recorder.status
     assert 0 < status.samples == readable(tmp_path / "bag") < 2500
-    assert status.samples + status.lost == 2500
+    assert status.samples + status.losses.samples == 2500
     with pytest.raises(RecordingError, match="No space left"):
         recorder.start(tmp_path / "second")
     assert not (tmp_path / "second").exists()
@@ -209,9 +210,9 @@ def test_samples_dropped_while_the_disk_fails_are_a_gap_of_the_bag(
     source.give(*batches(20, first=2500))
     wait_for(lambda: recorder.status.state == "recording")
     status = recorder.stop()
-    assert status.lost == status.overflow > 0
+    assert status.losses.samples == status.overflow > 0
     read = read_bag(tmp_path / "bag")
-    assert (len(read), read.lost) == (status.samples, status.lost)
+    assert (len(read), read.lost) == (status.samples, status.losses.samples)
     assert len(read) + read.lost == 3000
     assert all(gap.cause.startswith(OVERFLOW) for gap in read.gaps)
 
@@ -231,7 +232,7 @@ def test_recording_ends_before_the_disk_is_full_or_resumes(tmp_path, monkeypatch
                 assert not recorder.wait(1.0)
                 monkeypatch.setattr(writing_thread, "MIN_FREE_BYTES", 0)
                 wait_for(lambda recorder=recorder: recorder.status.state == "recording")
-                assert recorder.stop().lost == 0
+                assert recorder.stop().losses.samples == 0
             else:
                 assert recorder.wait(10.0)
                 assert "the disk is nearly full" in str(recorder.status.stopped_because)
@@ -255,8 +256,8 @@ def test_what_is_reported_is_what_can_be_read(tmp_path, source):
         status = recorder.status
     assert status.unreadable > 0
     assert status.samples == readable(bag) > 0
-    assert status.samples + status.lost == 2000
-    assert status.lost_seconds == pytest.approx(status.lost / 500)
+    assert status.samples + status.losses.samples == 2000
+    assert status.losses.seconds == pytest.approx(status.losses.samples / 500)
 
 
 # The queue between the threads: in order and bounded; what it drops is a counted gap.
@@ -282,7 +283,7 @@ def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
         given = put(queue, 40, first=1000 * number)
         assert queue.samples == 1000
         assert_same_samples(concatenate(drain(queue)), concatenate(given))
-    assert (queue.spilled, queue.overflow) == (3 * 37 * 25, 0)
+    assert (queue.spilled, queue.dropped.samples) == (3 * 37 * 25, 0)
     queue.close()
 
 
@@ -290,11 +291,11 @@ def test_an_overflow_is_counted_and_becomes_a_gap():
     queue = SampleQueue(memory_bytes=2 * BATCH_BYTES, spill_bytes=3 * BATCH_BYTES)
     given = put(queue, 10)
     got = drain(queue)
-    assert queue.overflow == (10 - len(got)) * 25 > 0
+    assert queue.dropped.samples == (10 - len(got)) * 25 > 0
     assert_same_samples(concatenate(got), concatenate(given[: len(got)]))
     (after,) = put(queue, 1, first=250)
     ((gap,),) = (item.gaps for item in drain(queue))
-    assert (gap.index, gap.missing, gap.cause) == (0, queue.overflow, OVERFLOW)
+    assert (gap.index, gap.missing, gap.cause) == (0, queue.dropped.samples, OVERFLOW)
     assert gap.end == after.time[0]
     queue.close()
 

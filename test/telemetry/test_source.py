@@ -9,6 +9,7 @@ from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry import source as module
 from ur_energy_model.telemetry.samples import (
     Event,
+    Losses,
     RecordingInfo,
     Telemetry,
 )
@@ -113,7 +114,7 @@ def test_a_consumer_that_lags_has_a_gap(monkeypatch):
         (gap,) = later.gaps
         assert (gap.index, gap.missing, gap.cause) == (0, 24, module.LAG)
         assert (gap.start, gap.end) == (16 / 500, 40 / 500)
-        assert consumer.status.lost == 24
+        assert consumer.status.losses == Losses(24, 24 / 500, 1)
 
 
 # A lower rate: the mean is exact, on any grid of batches.

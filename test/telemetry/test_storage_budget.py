@@ -142,7 +142,7 @@ def test_the_bag_being_recorded_loses_its_oldest_files_and_nothing_is_counted_as
         budget.enforce()
         assert len(list(bag.glob("*.mcap"))) == 1  # the one being written
         status = recorder.stop()
-    assert status.lost == status.unreadable == 0
+    assert status.losses.samples == status.unreadable == 0
     assert status.samples + status.removed == 1000
     rest = read_bag(bag)
     assert len(rest) == status.samples < 1000

@@ -189,7 +189,7 @@ def run(options: argparse.Namespace) -> None:
         hottest = " ".join(f"{value:.1f}" for value in result.temperatures.max(axis=1))
         rows: list[list[Any]] = [
             ["samples", status.samples],
-            ["lost", status.lost],
+            ["lost", status.losses.samples],
             ["maximum following error, rad", result.following_error],
             ["hottest joint before and after, degC", hottest],
         ]

@@ -116,8 +116,9 @@ def record(options: argparse.Namespace) -> None:
 
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
     """JSON of a finished recording."""
-    names = "samples lost lost_seconds unreadable duplicates gaps seconds"
-    return {"bag": bag, **picked(status, names)}
+    lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
+    others = picked(status, "unreadable duplicates gaps seconds")
+    return {"bag": bag, "samples": status.samples, **lost, **others}
 
 
 def _watch(
@@ -147,7 +148,7 @@ def _watch(
             if seconds > limit and now - advanced > GRACE_SECONDS:
                 # Without samples the controller's clock does not end the bag.
                 return f"no samples at the end ({link or 'they come too slowly'})"
-            text = f"recording: {status.samples} samples, {status.lost} lost"
+            text = f"recording: {status.samples} samples, {status.losses.samples} lost"
             report(0.0 if duration is None else min(1.0, seconds / duration), text)
             problem = link if status.state == "recording" else status.last_error
             if problem is None and meter is not None and meter.problem is not None:

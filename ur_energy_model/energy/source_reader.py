@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ur_energy_model.errors import ControllerError, UrEnergyError
 from ur_energy_model.telemetry.clock import HostClock
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import Losses, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 RETRY_PERIOD = 1.0  # pause before a controller that cannot be reached is tried again [s]
@@ -49,7 +49,8 @@ class SourceReader:
         self.problem: str | None = None
         self.failure: BaseException | None = None
         self.ended, self.attempts, self.samples = False, 0, 0
-        self._source: TelemetrySource | None = None
+        self._source: tuple[TelemetrySource, Losses] | None = None
+        """The last source that was opened, and the losses of those before it."""
         self._final: LinkStatus | None = None
 
     @property
@@ -66,16 +67,23 @@ class SourceReader:
 
     @property
     def link(self) -> LinkStatus:
-        """State of the connection, with the reason where there is none; once stopped, the last."""
+        """State of the connection, with the reason where there is none; once stopped, the last.
+
+        The losses are those of all sources that were opened one after the other.
+        """
         if self._final is not None:
             return self._final
         if self._source is None or self.problem is not None:
             return replace(self._status(), connected=False, problem=self.problem)
-        return self._source.status
+        return self._status()
 
     def _status(self) -> LinkStatus:
         """State of the last source's connection; a source not opened yet has no problem."""
-        return LinkStatus() if self._source is None else self._source.status
+        if self._source is None:
+            return LinkStatus()
+        source, lost_before = self._source
+        status = source.status
+        return replace(status, losses=lost_before + status.losses)
 
     def start(self) -> None:
         """Start reading."""
@@ -109,7 +117,7 @@ class SourceReader:
     def _read_all(self) -> None:
         with self._open_source() as source:
             self.info = source.info
-            self._source = source
+            self._source = source, self._status().losses
             while not self._stopping.is_set():
                 batch = source.read(READ_TIMEOUT)
                 if self._clock is not None:
@@ -119,4 +127,4 @@ class SourceReader:
                     self.problem = None
                     self.samples += len(batch)
                     self._consume(batch)
-            self._final = source.status  # before it is closed
+            self._final = self._status()  # before it is closed

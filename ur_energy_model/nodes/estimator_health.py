@@ -24,6 +24,7 @@ from ur_energy_model.nodes.ros import ERROR, OK, SILENT_AFTER, WARN, Part
 from ur_energy_model.sinks.sink import NOT_OPEN, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.samples import Telemetry, same_serial
+from ur_energy_model.telemetry.source import LinkStatus
 
 MAX_LATENCIES = 2000  # largest number of latencies kept between two reports
 MISSED_SHARE = 0.02  # share of publications whose absence is a warning
@@ -36,7 +37,7 @@ class EstimatorHealth:
         self._parameters, self._lines = parameters, lines
         self._played = parameters.source == "bag"
         self._latency: deque[float] = deque(maxlen=MAX_LATENCIES)
-        self._samples = self._gaps = 0
+        self._samples = 0
         self._last_arrival: float | None = None
         self._since = time.monotonic()
         self._unaccounted = 0.0
@@ -68,7 +69,6 @@ class EstimatorHealth:
     def record_batch(self, batch: Telemetry) -> None:
         """Note the arrival of samples."""
         self._samples += len(batch)
-        self._gaps += len(batch.gaps)
         self._last_arrival = time.monotonic()
         self.hardware = batch.info.serial or batch.info.robot or batch.info.source
 
@@ -104,13 +104,17 @@ class EstimatorHealth:
             names = ("latency_p50_ms", "latency_p99_ms", "latency_max_ms")
             values |= zip(names, percentiles.tolist(), strict=True)
         age = None if self._last_arrival is None else now - self._last_arrival
+        link = LinkStatus() if reader is None else reader.link
         values |= {
             "age_s": age,
-            "gaps": self._gaps,
+            "gaps": link.losses.gaps,
+            "lost": link.losses.samples,
+            "lost_s": link.losses.seconds,
+            "outage_s": link.outage,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
-        if reader is not None and reader.link.identity is not None:
-            values["identity"] = reader.link.identity
+        if link.identity is not None:
+            values["identity"] = link.identity
         values |= self.details()
         if HOST_CLOCK.check():
             values |= {"clock_steps": HOST_CLOCK.steps, "clock": HOST_CLOCK.describe_step()}

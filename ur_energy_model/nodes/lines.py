@@ -16,11 +16,12 @@ from typing import TypeAlias
 from ur_energy_model.errors import span
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
 from ur_energy_model.telemetry.recording.writing_thread import RecorderStatus
-from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import NO_LOSSES, RecordingInfo
 from ur_energy_model.telemetry.source import LinkStatus
 
 PERIOD = 10.0  # shortest time between two lines of one kind [s]
 REMINDER = 60.0  # period in which a state that lasts is written again [s]
+SHOWN_SECONDS = 0.05  # shortest time of losses that a line states [s]
 PATIENCE = 1.0  # time for which a connection may take to be made before it is reported [s]
 _NUMBERS = re.compile(r"\d+(\.\d+)?")
 
@@ -140,19 +141,20 @@ class OperatorLines:
 class ConnectionLines:
     """Lines about waiting for a controller, its connection, losses and its return.
 
-    `update` may be called as often as the caller likes; losses that fall between two lines are
-    added up in the next one. `address` is that of the controller, for the texts.
+    `update` may be called as often as the caller likes. Every loss is in exactly one line, which is
+    written once the loss is known; those between two lines are added up in the next one. `address`
+    is that of the controller, for the texts.
     """
 
     def __init__(self, lines: OperatorLines, address: str) -> None:
         self._lines, self._address, self._began = lines, address, lines.clock()
-        self._seen, self._connected_before = LinkStatus(), False
-        self._lost, self._lost_seconds = 0, 0.0
+        self._connected_before = False
+        self._known = self._reported = NO_LOSSES
         lines.log(INFO, f"connecting to {address}")
 
     def update(self, link: LinkStatus, info: RecordingInfo | None) -> None:
         """Write what is due; `info` has robot and recording, None while they are unknown."""
-        self._count(link)
+        self._known = link.losses
         lines, address = self._lines, self._address
         if not link.connected or link.problem is not None:
             reason = (link.problem or link.last_error or "no answer yet").removeprefix(
@@ -163,16 +165,18 @@ class ConnectionLines:
             elif lines.clock() - self._began >= PATIENCE:
                 lines.problem("connection", f"waiting for {address}: {reason}", "", WARN)
         elif not self._connected_before:
-            self._connected_before, self._lost, self._lost_seconds = True, 0, 0.0
+            self._connected_before = True
             text = f"connected to {address}{'' if info is None else identity(info)}"
             if not lines.problem("connection", None, text):
                 lines.log(INFO, text)
         else:
-            level, text = WARN if self._lost > 0 else INFO, f"samples of {address} come again"
-            if lines.problem("connection", None, f"{text}: {self._losses()}", over_level=level) or (
-                self._lost > 0 and lines.write("lost", WARN, f"{self._losses()} of {address}")
+            lost = self._known.samples > self._reported.samples
+            text = f"samples of {address} come again, {self._losses()}"
+            level = WARN if lost else INFO
+            if lines.problem("connection", None, text, over_level=level) or (
+                lost and lines.write("lost", WARN, f"{address}: {self._losses()}")
             ):
-                self._lost, self._lost_seconds = 0, 0.0
+                self._reported = self._known
 
     def end(self, link: LinkStatus | None = None) -> None:
         """Write at the end which losses no line has reported yet.
@@ -180,21 +184,18 @@ class ConnectionLines:
         `link` is the last state of a connection that the program itself has closed.
         """
         if link is not None:
-            self._count(link)
-        if self._lost > 0:
-            self._lines.log(WARN, f"{self._losses()} of {self._address}")
-            self._lost, self._lost_seconds = 0, 0.0
-
-    def _count(self, link: LinkStatus) -> None:
-        before, self._seen = self._seen, link
-        if link.reconnects < before.reconnects or link.lost == 0 < before.lost:
-            before = LinkStatus()  # another source, which counts from zero
-        self._lost += link.lost - before.lost  # negative where an estimate was too large
-        self._lost_seconds += link.lost_seconds - before.lost_seconds
+            self._known = link.losses
+        if self._known.samples > self._reported.samples:
+            self._lines.log(WARN, f"{self._address}: {self._losses()}")
+            self._reported = self._known
 
     def _losses(self) -> str:
-        seconds = f" in {span(self._lost_seconds)}" if self._lost_seconds > 0 else ""
-        return f"{count(max(self._lost, 0), 'sample')} lost{seconds}"
+        """What is lost and not yet reported, in words."""
+        new = self._known - self._reported
+        if not new.samples:
+            return "none lost"
+        seconds = f" in {span(new.seconds)}" if new.seconds >= SHOWN_SECONDS else ""
+        return f"{count(new.samples, 'sample')} lost{seconds}"
 
 
 def identity(info: RecordingInfo) -> str:
@@ -230,7 +231,7 @@ class RecordingLines:
         if not active and (was_active or begun):
             self._finished(status, at_once=last)
         if status.state == "failing":
-            lost = f", {status.lost:,} lost so far" if status.lost else ""
+            lost = f", {status.losses.samples:,} lost so far" if status.losses.samples else ""
             text = f"{status.last_error} ({count(status.waiting, 'sample')} wait{lost})"
             lines.problem("disk", f"{status.bag}: {text}", "")
         elif status.state == "recording":
@@ -246,10 +247,10 @@ class RecordingLines:
 
     def _finished(self, status: RecorderStatus, *, at_once: bool) -> None:
         text = (
-            f"finished {status.bag}: {count(status.samples, 'sample')}, {status.lost:,} lost, "
-            f"{span(status.seconds)}, {status.bytes / 1e6:.1f} MB"
+            f"finished {status.bag}: {count(status.samples, 'sample')}, "
+            f"{status.losses.samples:,} lost, {span(status.seconds)}, {status.bytes / 1e6:.1f} MB"
         )
-        level = WARN if status.lost else INFO
+        level = WARN if status.losses.samples else INFO
         if status.stopped_because is not None:
             level, text = ERROR, f"{text}; it ended because: {status.stopped_because}"
         self._lines.event("end", level, text, at_once=at_once)

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,7 +50,12 @@ from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
+from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
+    RecordingInfo,
+    Telemetry,
+    equal_runs,
+)
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 T = TypeVar("T")
@@ -96,7 +102,8 @@ class RecordingSession:
         self._next_bag = -float("inf")
         self._commands = threading.Lock()
         self._stopping = threading.Event()
-        self._source = make_source()
+        self._source = make_source(), NO_LOSSES
+        """The present source, and the losses of those before it."""
         self._thread = threading.Thread(target=self._run, name="logger session")
         self._recovery = threading.Thread(target=self._recover, name="bag recovery", daemon=True)
 
@@ -109,23 +116,33 @@ class RecordingSession:
         """Finish the bag and disconnect."""
         self._stopping.set()
         if self._recorder is None:
-            self._source.close()  # it may still be trying to connect
+            self._source[0].close()  # it may still be trying to connect
         self._thread.join()
         self._recovery.join(RECOVERY_TIMEOUT)
 
     @property
     def link(self) -> LinkStatus:
-        """State of the connection, with the reason where there is none; once stopped, the last."""
+        """State of the connection, with the reason where there is none; once stopped, the last.
+
+        The losses are those of all sources that followed one another.
+        """
         if self._final is not None:
             return self._final
         if self._problem is None or self._recorder is not None:
-            return self._source.status
-        return LinkStatus(connected=False, problem=self._problem, last_error=self._problem)
+            return self._status()
+        problem, losses = self._problem, self._status().losses
+        return LinkStatus(connected=False, problem=problem, last_error=problem, losses=losses)
+
+    def _status(self) -> LinkStatus:
+        """State of the connection of the present source, with the losses of all so far."""
+        source, lost_before = self._source
+        status = source.status
+        return replace(status, losses=lost_before + status.losses)
 
     @property
     def info(self) -> RecordingInfo | None:
         """Robot and recording, None before the controller was connected."""
-        return None if self._recorder is None else self._source.info
+        return None if self._recorder is None else self._source[0].info
 
     @property
     def status(self) -> RecorderStatus:
@@ -173,11 +190,11 @@ class RecordingSession:
                 self.failure = None if self._stopping.is_set() else error
                 return
             if not self._stopping.wait(RECONNECT_PERIOD):
-                self._source = self._make_source()
+                self._source = self._make_source(), self._status().losses
 
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
-        with self._source as source:
+        with self._source[0] as source:
             make = partial(Recorder, source, self._folder, options=self._options, tap=self._tap)
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample
@@ -189,9 +206,9 @@ class RecordingSession:
                 while recorder.reading and not self._stopping.wait(STATE_PERIOD):
                     self._begin_wanted_bag(recorder)
             finally:
-                if self._stopping.is_set():
-                    self._final = source.status  # the time that the end takes is no loss
                 recorder.close()
+                if self._stopping.is_set():
+                    self._final = self.link
                 self._last, self._recorder = recorder.status, None
         if recorder.fault is not None:
             raise recorder.fault
@@ -392,7 +409,7 @@ class LoggerNode(ManagedNode):
         self._add_command(
             names.STOP_RECORDING,
             lambda session: session.stop_bag(),
-            "{0.bag}: {0.samples} samples, {0.lost} lost",
+            "{0.bag}: {0.samples} samples, {0.losses.samples} lost",
         )
         text = "recording continues in the next file"
         self._add_command(names.SPLIT_RECORDING, lambda session: session.recorder.split(), text)
@@ -543,8 +560,9 @@ class LoggerNode(ManagedNode):
             "age_s": age if math.isfinite(age) else None,
             "reconnects": link.reconnects,
             "duplicates": link.duplicates,
-            "lost": link.lost,
-            "lost_s": link.lost_seconds,
+            "lost": link.losses.samples,
+            "lost_s": link.losses.seconds,
+            "outage_s": link.outage,
             "identity": link.identity,
         }
         if info is not None:
@@ -558,15 +576,16 @@ class LoggerNode(ManagedNode):
         level, text = OK if recorder.state in ("recording", "idle") else ERROR, recorder.state
         if refusal is not None:
             level, text = ERROR, f"not recording: {refusal}"
-        elif level == OK and recorder.lost:
+        elif level == OK and recorder.losses.samples:
             level = WARN
         if level == OK and storage is not None and storage.problem is not None:
             level, text = WARN, f"bags exceed their budget: {storage.problem}"
         values: dict[str, object] = {
             "bag": recorder.bag,
             "samples": recorder.samples,
-            "lost": recorder.lost,
-            "lost_s": recorder.lost_seconds,
+            "lost": recorder.losses.samples,
+            "lost_s": recorder.losses.seconds,
+            "outage_s": recorder.outage,
             "unreadable": recorder.unreadable,
             "gaps": len(recorder.gaps),
             "bytes": recorder.bytes,

@@ -48,6 +48,9 @@ class JointStatesSource(ClosedOnExit):
         self._messages = self._reconnects = 0
         self._entered = self._looked = self._taken = -float("inf")
         self._last_message = self._last_sample = -float("inf")
+        # Until when certainly no usable message has come: the last but one time that the middleware
+        # had none. After a time in which this process did not run, the first look is too early.
+        self._silent_until = self._found_nothing = -float("inf")
         self._unusable: str | None = None
         self._reported_at, self._reported = -float("inf"), 0
 
@@ -69,7 +72,8 @@ class JointStatesSource(ClosedOnExit):
     def problem(self) -> str | None:
         """Why no samples arrive now, None while they do."""
         now, topic = time.monotonic(), self._subscription.topic
-        if now - self._last_sample < SILENT_AFTER:
+        sampled = self._last_sample > -float("inf")
+        if sampled and self._silent_until - self._last_sample < SILENT_AFTER:
             return None
         if now - self._last_message < SILENT_AFTER and self._unusable is not None:
             return f"messages on {topic} {self._unusable}"
@@ -85,21 +89,19 @@ class JointStatesSource(ClosedOnExit):
 
     @property
     def status(self) -> LinkStatus:
-        """State of the topic; silence counts as a lost connection.
-
-        Silence counts as time only: samples are missing if others come after them.
-        """
-        problem, stream, silent = self.problem, self._stream, 0.0
+        """State of the topic; silence counts as a lost connection."""
+        problem = self.problem  # first: silence that is over has its losses in the stream
+        outage = 0.0
         if problem is not None and self._last_sample > self._entered:
-            silent = time.monotonic() - self._last_sample
+            outage = self._silent_until - self._last_sample
         return LinkStatus(
             connected=problem is None,
             reconnects=self._reconnects,
-            duplicates=stream.duplicates,
+            duplicates=self._stream.duplicates,
             last_error=problem,
             problem=problem,
-            lost=stream.lost,
-            lost_seconds=stream.lost_seconds + silent,
+            losses=self._stream.losses,
+            outage=outage,
         )
 
     @property
@@ -110,11 +112,9 @@ class JointStatesSource(ClosedOnExit):
 
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
-        stream, link = self._stream, self.status
+        stream = self._stream
         reasons = (f"{count} {reason}" for reason, count in stream.refused.most_common())
         values: dict[str, object] = {
-            "lost": link.lost,
-            "lost_s": link.lost_seconds,
             "topic": self._subscription.topic,
             "publishers": ", ".join(self._publishers) or "none",
             "connected_publishers": "unknown" if self._connected is None else self._connected,
@@ -145,6 +145,11 @@ class JointStatesSource(ClosedOnExit):
                 return None
         return self._ready.popleft()
 
+    def _note_nothing(self, now: float) -> None:
+        """The middleware had no usable message at this time [s]."""
+        self._silent_until = self._found_nothing
+        self._found_nothing = now
+
     def _take(self) -> None:
         """Decode the messages that wait."""
         messages, numbers = self._subscription.take(DEPTH)
@@ -156,6 +161,7 @@ class JointStatesSource(ClosedOnExit):
             if self._connected != 0 or not self._publishers:
                 self._connected_at = now
         if not messages:
+            self._note_nothing(now)
             return
         self._messages += len(messages)
         self._last_message = now
@@ -166,10 +172,12 @@ class JointStatesSource(ClosedOnExit):
         if read and not batches:
             self._unusable = f"have efforts that are {self._efforts.words}"
         self._report_efforts()
-        if batches:
+        if not batches:
+            self._note_nothing(now)
+        else:
             if self._last_sample > self._entered and now - self._last_sample > SILENT_AFTER:
                 self._reconnects += 1
-            self._last_sample = now
+            self._last_sample = self._found_nothing = now
             self._ready.extend(batches)
             refused = self._stream.refused
             count = refused.total() - self._reported

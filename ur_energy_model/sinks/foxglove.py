@@ -218,13 +218,16 @@ def source_status(arm: str, link: LinkStatus) -> Status:
     """State of the connection to an arm, for diagnostics."""
     values = {
         "reconnects": link.reconnects,
-        "samples_lost": link.lost,
-        "lost_s": link.lost_seconds,
+        "samples_lost": link.losses.samples,
+        "lost_s": link.losses.seconds,
         "duplicates": link.duplicates,
         "last_error": link.last_error or "none",
     }
-    level = ERROR if link.problem else WARN if link.lost else OK
-    text = link.problem or ("samples were lost" if link.lost else "samples arrive")
+    level, text = OK, "samples arrive"
+    if link.problem is not None:
+        level, text = ERROR, link.problem
+    elif link.losses.samples:
+        level, text = WARN, "samples were lost"
     return Status(f"{arm}: source", level, text, values)
 
 

@@ -343,7 +343,7 @@ class ReadingStore:
         for each in reading.cycles[-1:]:
             cycle = tuple(reading.figures_of(each).values())
         stamp, values = reading.stamp // 1_000_000, array("d", numbers.values())
-        kept = (reading.state, reading.link.lost, cycle)
+        kept = (reading.state, reading.link.losses.samples, cycle)
         stored = StoredReading(reading.arm, stamp, self._names, values, *kept)
         with self._lock:
             if len(self._readings) >= self._most:

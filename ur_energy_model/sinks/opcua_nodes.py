@@ -143,7 +143,8 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
         name: (value, WATT if name.endswith("/power") else JOULE)
         for name, value in reading.numbers().items()
     }
-    out |= {"state": (reading.state, None), "samples_lost": (reading.link.lost, None)}
+    lost = reading.link.losses.samples
+    out |= {"state": (reading.state, None), "samples_lost": (lost, None)}
     units = {"energy": JOULE, "duration": SECOND, "peak_power": WATT}
     for cycle in reading.cycles[-1:]:
         for name, value in reading.figures_of(cycle).items():

@@ -162,7 +162,7 @@ class MetricsServer(ThreadingWSGIServer):
 
 
 class ArmMetrics:
-    """The values of one arm; keeps what outlives a reading: losses, cycles and the last one.
+    """The values of one arm; keeps what outlives a reading: cycles and the last one.
 
     What the table reads has values by the labels behind that of the arm.
     """
@@ -170,15 +170,13 @@ class ArmMetrics:
     reading: ArmReading
     snapshot: Snapshot
     columns: Channels
-    lost = cycles = 0
+    cycles = 0
     last_cycle: tuple[float, float] | None = None
 
     def values(self, reading: ArmReading) -> dict[str, Values]:
         """Values by name of the metric; those that are unknown are left out."""
         self.reading, self.snapshot = reading, reading.snapshot
         self.columns = self.snapshot.channels
-        # An estimate of losses that was too large takes none back.
-        self.lost = max(self.lost, reading.link.lost)
         for cycle in reading.cycles:
             self.cycles = max(self.cycles, cycle.number)
             self.last_cycle = reading.energy_of(cycle), cycle.duration
@@ -292,7 +290,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
     ("samples_total", _ARM, "Samples used since the estimator started.",
      lambda m: {(): m.snapshot.samples}),
     ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",
-     lambda m: {(): m.lost}),
+     lambda m: {(): m.reading.link.losses.samples}),
     ("connected", _ARM, "1 while samples of the arm arrive, 0 otherwise.", lambda m: {(): 1.0}),
     ("info", (*_ARM, "robot", "model"), "Always 1; the labels describe the arm.", ArmMetrics._info),
 )

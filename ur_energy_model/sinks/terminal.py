@@ -277,10 +277,10 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
         at = "" if now.node == f"line {now.line}" else f", line {now.line}"
         text = f"program: {now.node}{at}: {joules(now.energy)} in {_times(now.executions)}"
         place = [Text(one_line(text))]
-    lost = f"{link.lost:,} samples lost"
-    lost += f" in {span(link.lost_seconds)}" if link.lost_seconds > 0.0 else ""
+    lost = f"{link.losses.samples:,} samples lost"
+    lost += f" in {span(link.losses.seconds)}" if link.losses.seconds > 0.0 else ""
     interruptions = f"{link.reconnects} interruption{'' if link.reconnects == 1 else 's'}"
-    style = "yellow" if link.lost or link.reconnects else "dim"
+    style = "yellow" if link.losses.samples or link.reconnects else "dim"
     return [done, *place, Text(f"{one_line(state.source)}: {lost}, {interruptions}", style)]
 
 
@@ -413,8 +413,8 @@ def text_line(state: LiveState) -> str:
     powers = " ".join(f"{row.power:.1f}" for row in joint_rows(reading))
     others = ", ".join(f"{row.name} {row.power:.1f}" for row in part_rows(reading))
     parts.append(f"joints from the base {powers}, {others} W")
-    if state.link.lost:
-        parts.append(f"{state.link.lost:,} samples lost")
+    if lost := state.link.losses.samples:
+        parts.append(f"{lost:,} samples lost")
     doing = reading.state.replace("_", " ")
     if state.silence is not None:
         doing = f"no samples ({state.silence})"
@@ -430,7 +430,8 @@ def last_text_line(state: LiveState) -> str:
     dearest = [f"{n.node} {joules(n.energy)} in {_times(n.executions)}" for n in state.nodes[:3]]
     return one_line(
         f"{_clock(reading)} {reading.arm}: {energies} in "
-        f"{span(reading.snapshot.since_reset.accounted)}, {state.link.lost:,} samples lost"
+        f"{span(reading.snapshot.since_reset.accounted)}, "
+        f"{state.link.losses.samples:,} samples lost"
         f"{'; most: ' if dearest else ''}{', '.join(dearest)}"
     )
 
@@ -451,8 +452,8 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
         "ended": ended,
         "connected": state.silence is None,
         "problem": state.silence,
-        "samples_lost": link.lost,
-        "seconds_lost": link.lost_seconds,
+        "samples_lost": link.losses.samples,
+        "seconds_lost": link.losses.seconds,
         "interruptions": link.reconnects,
         "disk_problem": state.disk_problem,
         "warnings": [] if state.arm_warning is None else [state.arm_warning],

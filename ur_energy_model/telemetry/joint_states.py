@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.telemetry.bag.cdr import CdrError, CdrParser, Template
-from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, equal_runs
+from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
+    Gap,
+    RecordingInfo,
+    Telemetry,
+    equal_runs,
+)
 from ur_energy_model.typing import Array, Bytes, Indices
 
 MOST_FORMATS = 16  # formats that are kept; a topic has one for each of its publishers
@@ -93,8 +99,7 @@ class JointStateStream:
             that begins with "messages on <topic>".
         foreign: number of messages that name none of the joints.
         duplicates: number of messages with the stamp of the sample before.
-        lost: number of samples missing between those that were read.
-        lost_seconds: time of the gaps between the samples that were read [s].
+        losses: the gaps between the samples that were read.
         clock_steps: number of times that the clock of the stamps was set.
         problem: why no message of the last call could be used; None if one could.
         effort_missing: whether the last sample has no efforts.
@@ -128,8 +133,8 @@ class JointStateStream:
         self.info = RecordingInfo(source=source)
         self.fields = ("actual_q", "actual_qd", effort_field)
         self.refused: Counter[str] = Counter()
-        self.foreign = self.duplicates = self.lost = self.clock_steps = 0
-        self.lost_seconds = 0.0
+        self.foreign = self.duplicates = self.clock_steps = 0
+        self.losses = NO_LOSSES
         self.problem: str | None = None
         self.effort_missing = False
 
@@ -261,8 +266,7 @@ class JointStateStream:
             start, end = 1e-9 * float(time[i] - steps[i]), 1e-9 * float(time[i])
             cause = "clock set" if clock_set[i] else "messages lost" if missing else "no messages"
             gaps.append(Gap(i, start, end, missing, cause))
-            self.lost += missing
-            self.lost_seconds += 1e-9 * float(steps[i])
+        self.losses = self.losses.after(gaps)
         self._last, self._last_time, self._last_arrival = rows[-1], int(time[-1]), arrival
         has_effort = np.isfinite(rows["effort"]).all(axis=1)
         self.effort_missing = not has_effort[-1]

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import IO
 
-from ur_energy_model.telemetry.samples import Event, Gap, Telemetry
+from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, Telemetry
 
 MEMORY_BYTES = 64 << 20
 SPILL_BYTES = 512 << 20
@@ -41,7 +41,7 @@ class SampleQueue:
     """Samples, events and commands, first in, first out.
 
     Samples beyond `memory_bytes` wait in a temporary file; beyond `spill_bytes` more they are
-    dropped, counted in `overflow`, and the next samples carry a gap for them.
+    dropped, counted in `dropped`, and the next samples carry a gap for them.
 
     Args:
         memory_bytes: bound of the memory.
@@ -51,7 +51,7 @@ class SampleQueue:
     Attributes:
         samples: number of samples that wait.
         spilled: number of samples so far that went through the file.
-        overflow: number of samples dropped so far.
+        dropped: samples that were dropped so far, without those of the gaps in front of them.
         problem: why samples have to wait, for the cause of the gap; None if nothing is wrong.
     """
 
@@ -61,7 +61,8 @@ class SampleQueue:
         spill_bytes: int = SPILL_BYTES,
         cause: str = OVERFLOW,
     ) -> None:
-        self.samples = self.spilled = self.overflow = 0
+        self.samples = self.spilled = 0
+        self.dropped = NO_LOSSES
         self.problem: str | None = None
         self._memory_bytes, self._spill_bytes, self._cause = memory_bytes, spill_bytes, cause
         self._bytes = self._events = 0
@@ -126,7 +127,9 @@ class SampleQueue:
 
     def _dropped(self, batch: Telemetry, before: Gap | None) -> Gap:
         """Count a batch that is dropped; a gap from its first to its last sample, and `before`."""
-        self.overflow += len(batch)
+        rate = batch.info.rate
+        seconds = len(batch) / rate if rate else 0.0
+        self.dropped += Losses(len(batch), seconds, 1 if before is None else 0)
         away = None
         if any(gap.away is not None for gap in batch.gaps):
             away = batch.duration + sum(gap.seconds for gap in batch.gaps)

@@ -90,6 +90,40 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class Losses:
+    """Samples of a stream that are known to be lost: the sum over its gaps.
+
+    Whatever counts lost samples counts them with this class, and from gaps: a gap is known once a
+    sample behind it has come, or once the stream has ended in it. An outage that lasts is no loss
+    yet, since the samples of it may still be on their way.
+    """
+
+    samples: int = 0  #: number of lost samples
+    seconds: float = 0.0  #: time of the gaps [s]
+    gaps: int = 0  #: number of gaps
+
+    def after(self, gaps: Iterable[Gap]) -> Losses:
+        """These losses and those of further gaps."""
+        found = list(gaps)
+        if not found:
+            return self
+        missing = sum(gap.missing for gap in found)
+        seconds = sum(gap.seconds for gap in found)
+        return self + Losses(missing, seconds, len(found))
+
+    def __add__(self, other: Losses) -> Losses:
+        seconds = self.seconds + other.seconds
+        return Losses(self.samples + other.samples, seconds, self.gaps + other.gaps)
+
+    def __sub__(self, earlier: Losses) -> Losses:
+        seconds = self.seconds - earlier.seconds
+        return Losses(self.samples - earlier.samples, seconds, self.gaps - earlier.gaps)
+
+
+NO_LOSSES = Losses()
+
+
+@dataclass(frozen=True)
 class RecordingInfo:
     """Provenance of a recording: robot, controller and configuration."""
 

@@ -12,7 +12,14 @@ from typing import Protocol
 
 from ur_energy_model.errors import ControllerError
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
-from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry, concatenate
+from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
+    Event,
+    Losses,
+    RecordingInfo,
+    Telemetry,
+    concatenate,
+)
 from ur_energy_model.typing import Array, ClosedOnExit, Self
 
 
@@ -28,11 +35,11 @@ class LinkStatus:
     # why no samples arrive now, None while they do. Complete at any time: also while the source is
     # being entered and waits for its controller
     problem: str | None = None
-    # samples lost so far since the source was entered, those of the present outage included
-    # (estimated from the rate where the controller restarted or does not answer)
-    lost: int = 0
-    lost_seconds: float = 0.0  # time without samples so far, the present outage included [s]
-    outage: float = 0.0  # length of the present outage [s], 0 while samples arrive
+    # samples that are known to be lost since the source was entered: the gaps in front of the
+    # samples that have come. Those of a recorded source are the gaps of the recording
+    losses: Losses = NO_LOSSES
+    # length of the present outage [s], 0 while samples arrive. Nothing is lost by it yet
+    outage: float = 0.0
     # what distinguishes the controller from another one at its address, None for a recorded source
     identity: str | None = None
 
@@ -215,12 +222,8 @@ class Consumer(ClosedOnExit):
         source = self._shared.source if self._source is None else self._source
         if source is None:
             return LinkStatus(connected=False, problem="not connected yet")
-        status, dropped = source.status, self.queue.overflow
-        return replace(
-            status,
-            lost=status.lost + dropped,
-            lost_seconds=status.lost_seconds + dropped / (source.info.rate or math.inf),
-        )
+        status = source.status
+        return replace(status, losses=status.losses + self.queue.dropped)
 
     def take_events(self) -> list[Event]:
         """Events of the source since the last call; each event goes to one consumer only."""

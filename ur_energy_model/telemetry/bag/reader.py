@@ -38,6 +38,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     notes_of_custom,
 )
 from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
     Event,
     Gap,
     RecordingInfo,
@@ -506,6 +507,7 @@ class BagSource(ClosedOnExit):
         self._path, self._chosen, self._batch_seconds = Path(path), fields, batch_seconds
         self._real_time = real_time
         self._next: Telemetry | None = None
+        self._losses = NO_LOSSES
 
     def __enter__(self) -> Self:
         steps = np.diff(next(iterate_bag(self._path, (), _FIRST_SAMPLES)).time)
@@ -520,8 +522,8 @@ class BagSource(ClosedOnExit):
 
     @property
     def status(self) -> LinkStatus:
-        """A bag is always connected."""
-        return LinkStatus()
+        """A bag is always connected; what it lacks so far are its recorded gaps."""
+        return LinkStatus(losses=self._losses)
 
     def take_events(self) -> list[Event]:
         """No events; `read_events` returns those recorded in the bag."""
@@ -543,6 +545,7 @@ class BagSource(ClosedOnExit):
                 return None
             self._due, self._last = due, end
         self._next = next(self._batches, None)
+        self._losses = self._losses.after(batch.gaps)
         return batch
 
     def close(self) -> None:

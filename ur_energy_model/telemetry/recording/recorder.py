@@ -24,11 +24,22 @@ from ur_energy_model.telemetry.recording.writing_thread import (
     WritingThread,
 )
 from ur_energy_model.telemetry.sample_queue import Command, SampleQueue
-from ur_energy_model.telemetry.samples import WARNING, Event, Gap, Telemetry
+from ur_energy_model.telemetry.samples import (
+    NO_LOSSES,
+    WARNING,
+    Event,
+    Gap,
+    Losses,
+    Telemetry,
+)
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 from ur_energy_model.typing import ClosedOnExit, Self
 
 READ_TIMEOUT = 0.2
+LATE_SECONDS = 0.4
+"""Time since the source was last read to its end from which the end of a bag waits for it [s]: two
+reads in vain."""
+CATCH_UP_SECONDS = 2.0  # longest time that the end of a bag waits for the reading thread [s]
 
 
 class Recorder(ClosedOnExit):
@@ -67,6 +78,7 @@ class Recorder(ClosedOnExit):
         self._taking = False
         self._reception = _Reception()
         self._clock_steps = HOST_CLOCK.check()
+        self._up_to_date = time.monotonic()
         self._closing = threading.Event()
         self._writing = WritingThread(self._queue, self._options, self._stop_taking)
         self._reading = threading.Thread(target=self._read, name="telemetry reader", daemon=True)
@@ -151,6 +163,7 @@ class Recorder(ClosedOnExit):
         Raises:
             RecordingError: the disk fails; what is on it is readable.
         """
+        self._catch_up()
         self._stop_taking()
         outage = self._reception.outage
         problem = self._run_command(lambda: self._writing.finish("idle", outage=outage))
@@ -202,19 +215,20 @@ class Recorder(ClosedOnExit):
     def status(self) -> RecorderStatus:
         """State of recording, now."""
         reception, link, status = self._reception, self._source.status, self._writing.status
-        outage = reception.present_outage(link) if self._taking else reception.outage
-        dropped, unreadable = status.overflow + status.unreadable, status.unreadable
+        dropped = status.overflow + status.unreadable
+        unreadable = status.unreadable
         if status.state in ("idle", "stopped"):  # now the bag counts
             dropped = max(0, reception.samples - status.samples - status.removed)
             unreadable = max(0, dropped - status.overflow)
-        lost, seconds = reception.missing + dropped, reception.missing_seconds
-        if outage is not None:
-            lost, seconds = lost + outage.missing, seconds + outage.seconds
+        seconds = dropped / reception.rate if reception.rate else 0.0
+        losses = reception.losses + Losses(dropped, seconds)
+        if reception.outage is not None:
+            losses = losses.after([reception.outage])
         return replace(
             status,
             unreadable=unreadable,
-            lost=lost,
-            lost_seconds=seconds + (dropped / reception.rate if reception.rate else 0.0),
+            losses=losses,
+            outage=min(link.outage, reception.age) if self._taking else 0.0,
             duplicates=link.duplicates,
             connected=link.connected,
             last_error=status.last_error or link.last_error,
@@ -236,6 +250,7 @@ class Recorder(ClosedOnExit):
                     self._put(event)
                 if batch is not None and len(batch):
                     self._take(batch)
+                self._note_reading(batch)
         except EOFError:
             pass
         except UrEnergyError as refusal:
@@ -272,6 +287,26 @@ class Recorder(ClosedOnExit):
             if self._taking:
                 self._queue.put(replace(event, stamp=event.stamp + HOST_CLOCK.correction))
 
+    def _catch_up(self) -> None:
+        """Wait until what the source has sent by now is read, CATCH_UP_SECONDS at most.
+
+        After a time in which this process did not run, it waits in the socket. Usually the reading
+        thread is up to date.
+        """
+        end = time.monotonic() + CATCH_UP_SECONDS
+        while self._taking and self._reading.is_alive() and time.monotonic() < end:
+            if time.monotonic() - self._up_to_date < LATE_SECONDS:
+                return
+            time.sleep(READ_TIMEOUT / 10.0)
+
+    def _note_reading(self, batch: Telemetry | None) -> None:
+        """Note whether what was read is all that the source has sent."""
+        late = 0.0  # what was sent last before the read
+        if batch is not None and batch.stamp is not None:
+            late = 1e-9 * (HOST_CLOCK.now() - int(batch.stamp[-1]))
+        if late < LATE_SECONDS:
+            self._up_to_date = time.monotonic()
+
     def _stop_taking(self) -> None:
         with self._lock:
             if self._taking:
@@ -305,12 +340,16 @@ class _Reception:
     duration: float | None = None
     rate: float | None = None
     samples: int = 0
-    missing: int = 0
-    missing_seconds: float = 0.0
+    losses: Losses = NO_LOSSES
     first_time: float = math.nan
     last_time: float = math.nan
     began: float = field(default_factory=time.monotonic)
     outage: Gap | None = None
+
+    @property
+    def age(self) -> float:
+        """Time since the bag began, by the host's clock [s]."""
+        return time.monotonic() - self.began
 
     def accept(self, batch: Telemetry) -> Telemetry:
         """Count a batch; the gap in front of the bag's first sample began with the bag."""
@@ -318,14 +357,13 @@ class _Reception:
             return batch
         if not self.samples:
             self.first_time = float(batch.time[0])
-            seconds = time.monotonic() - self.began
+            seconds = self.age
             for gap in batch.gaps:
                 if gap.index == 0 and gap.seconds > seconds:
                     missing = round(seconds / gap.seconds * gap.missing)
                     first = replace(gap, missing=missing, away=seconds)
                     batch = replace(batch, gaps=(first, *batch.gaps[1:]))
-        self.missing += batch.lost
-        self.missing_seconds += sum(gap.seconds for gap in batch.gaps)
+        self.losses = self.losses.after(batch.gaps)
         self.samples += len(batch)
         self.last_time = float(batch.time[-1])
         return batch
@@ -339,7 +377,7 @@ class _Reception:
         if not self.samples:
             self.first_time = first
         elif restarted or first < self.last_time:  # the bag's begin by the new clock
-            self.first_time = first - (time.monotonic() - self.began)
+            self.first_time = first - self.age
         end = self.first_time + self.duration - 0.5 / (self.rate or 1000.0)
         keep = int(np.searchsorted(batch.time, end))
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
@@ -350,7 +388,7 @@ class _Reception:
 
         It begins with the bag at the earliest and ends with its duration at the latest.
         """
-        away = min(link.outage, time.monotonic() - self.began)
+        away = min(link.outage, self.age)
         what = "no samples" if link.connected else "connection lost"
         return self.gap_behind(away, f"{what}: {link.problem}")
 

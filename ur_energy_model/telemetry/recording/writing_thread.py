@@ -29,7 +29,16 @@ from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.recording.storage_budget import StorageUse
 from ur_energy_model.telemetry.sample_queue import Command, Item, SampleQueue
-from ur_energy_model.telemetry.samples import ERROR, WARNING, Event, Gap, RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import (
+    ERROR,
+    NO_LOSSES,
+    WARNING,
+    Event,
+    Gap,
+    Losses,
+    RecordingInfo,
+    Telemetry,
+)
 
 FLUSH_SECONDS = 0.5
 METADATA_SECONDS = 2.0
@@ -80,9 +89,10 @@ class RecorderStatus:
     # written, or accepted for the next chunk; once the bag is finished, what can be read back from
     # it
     samples: int = 0
-    # samples missing in the bag: in gaps, in an outage that lasts, and `unreadable` ones
-    lost: int = 0
-    lost_seconds: float = 0.0  # time without samples, a present outage included [s]
+    # samples that are known to be missing in the bag: those of its gaps, `overflow` and
+    # `unreadable` ones, and once it has ended those of the outage in which it ended
+    losses: Losses = NO_LOSSES
+    outage: float = 0.0  # length of the present outage of the source [s], 0 while samples arrive
     # samples that were written but cannot be read back (file deleted, replaced or cut, bag renamed,
     # disk full)
     unreadable: int = 0
@@ -94,7 +104,7 @@ class RecorderStatus:
     seconds: float = 0.0  # since recording began
     waiting: int = 0  # samples in the queue between reading and writing
     spilled: int = 0  # samples that waited in a temporary file because the queue was full
-    overflow: int = 0  # samples dropped because that file was full too; `lost` counts them as well
+    overflow: int = 0  # samples dropped because that file was full too
     connected: bool = True  # False while a live source has lost its robot
     last_error: str | None = None  # the last error, None if there was none
     stopped_because: str | None = None  # what ended the recording too early, None if nothing did
@@ -131,7 +141,8 @@ class WritingThread:
         self._modes: dict[str, float] = {}
         self._began = now = time.monotonic()
         self._next_flush, self._next_metadata = now + FLUSH_SECONDS, now + METADATA_SECONDS
-        self._overflow_before, self._spilled_before = self._queue.overflow, self._queue.spilled
+        self._overflow_before = self._queue.dropped.samples
+        self._spilled_before = self._queue.spilled
 
     def start(self) -> None:
         """Start the thread."""
@@ -158,7 +169,7 @@ class WritingThread:
             status,
             waiting=queue.samples,
             spilled=queue.spilled - self._spilled_before,
-            overflow=queue.overflow - self._overflow_before,
+            overflow=queue.dropped.samples - self._overflow_before,
         )
 
     def _status_of(self, bag: BagWriter) -> RecorderStatus:

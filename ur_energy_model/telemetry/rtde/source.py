@@ -124,8 +124,10 @@ class RtdeSource(ClosedOnExit):
         self._closed = threading.Event()
         # What the status and the events report.
         self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
+        # When samples came last, and until when certainly none have come since: a process that was
+        # stopped finds them in its socket afterwards, and then they are neither late nor lost.
         self._last_samples: float | None = None
-        self._closed_at: float | None = None
+        self._silent_until = 0.0
         self._returning = False
         self._reported: set[str] = set()
         self._events: list[Event] = []
@@ -148,22 +150,27 @@ class RtdeSource(ClosedOnExit):
     @property
     def status(self) -> LinkStatus:
         """State of the connection, now."""
-        status, last, rate = self._status, self._last_samples, self._info.rate
-        now = time.monotonic() if self._closed_at is None else self._closed_at
-        outage, problem = 0.0 if last is None else now - last, status.problem
-        if outage < max(OUTAGE_SECONDS, OUTAGE_PERIODS / (rate or 1000.0)):
-            outage = 0.0
-        elif problem is None:
-            problem = STALLED
+        outage = self._outage()  # first: an outage that is over has its losses in the status
+        status = self._status
+        stalled = status.problem is None and outage > 0.0
         return replace(
             status,
             connected=self._connection is not None,
             duplicates=self._stream.duplicates,
-            problem=problem,
-            lost=status.lost + round(outage * (rate or 0.0)),
-            lost_seconds=status.lost_seconds + outage,
+            problem=STALLED if stalled else status.problem,
             outage=outage,
         )
+
+    def _outage(self) -> float:
+        """Time for which certainly no samples have come [s]; 0 while they do."""
+        if self._last_samples is None:
+            return 0.0
+        until = self._silent_until
+        if self._connection is None and not self._closed.is_set():
+            until = time.monotonic()
+        silence = until - self._last_samples
+        shortest = max(OUTAGE_SECONDS, OUTAGE_PERIODS / (self._info.rate or 1000.0))
+        return silence if silence >= shortest else 0.0
 
     def take_events(self) -> list[Event]:
         """The controller's messages and changes of the connection since the last call."""
@@ -193,8 +200,6 @@ class RtdeSource(ClosedOnExit):
     def close(self) -> None:
         """Disconnect; a `read` that waits in another thread ends soon."""
         self._closed.set()
-        if self._closed_at is None:
-            self._closed_at = time.monotonic()
         self._disconnect()
 
     def read(self, timeout: float) -> Telemetry | None:
@@ -215,6 +220,7 @@ class RtdeSource(ClosedOnExit):
         connection = self._connection
         if connection is None:
             return None
+        began = time.monotonic()
         try:
             received = connection.receive(timeout)
             for message in connection.messages:
@@ -223,7 +229,12 @@ class RtdeSource(ClosedOnExit):
             connection.messages.clear()
             if received is not None:
                 self._last_data = time.monotonic()
-                return self._telemetry(received, HOST_CLOCK.now())
+                batch = self._telemetry(received, HOST_CLOCK.now())
+                if batch is None:  # the same tick again
+                    self._silent_until = self._last_data
+                return batch
+            # Longer than the timeout took only a process that did not run.
+            self._silent_until = min(began + max(timeout, 0.0), time.monotonic())
             quiet = self._quiet_time()
             if time.monotonic() - self._last_data > quiet:
                 raise ControllerError(
@@ -380,11 +391,12 @@ class RtdeSource(ClosedOnExit):
         return batch
 
     def _note_samples(self, batch: Telemetry) -> None:
-        """Samples arrived: the present outage is over, and the gaps show what it cost."""
-        status = self._status
+        """Samples arrived: the present outage is over, and the gaps show what it cost.
+
+        Whoever sees in the status that it is over sees its losses, too.
+        """
+        status = replace(self._status, losses=self._status.losses.after(batch.gaps))
         for gap in batch.gaps:
-            lost, seconds = status.lost + gap.missing, status.lost_seconds + gap.seconds
-            status = replace(status, lost=lost, lost_seconds=seconds)
             self._report("gap", f"{gap.missing} samples missing ({gap.cause})", WARNING)
         if self._returning:
             self._report("connection", "connected again")
@@ -397,11 +409,11 @@ class RtdeSource(ClosedOnExit):
             status = replace(status, identity=text)
             self._report("connection", f"whether this is still the same arm is {text}", WARNING)
         self._last_q = None if q is None else q[-1]
-        self._last_samples = time.monotonic()
         if status.problem is not None:
             status = replace(status, problem=None)
             self._reported.clear()
         self._status = status
+        self._last_samples = time.monotonic()
 
     def _follow_program(self, records: Records) -> None:
         """Keep the name of the program up to date; it can change where the runtime state does."""
