@@ -152,8 +152,8 @@ def read_shift(
 
 
 SAME_TIME, SAME_ENERGY = 0.15, 0.25
-"""Largest relative difference of the time in motion between cycles of the same work, and of the
-motors' energies, relative to those of all motors together: cold joints need more than warm ones."""
+"""Largest relative difference of the time in motion between cycles of the same work, and of all
+motors' energies together: cold joints need more than warm ones."""
 
 
 def kinds_of_cycles(cycles: Sequence[Cycle], channels: Channels) -> tuple[tuple[Cycle, ...], ...]:
@@ -174,7 +174,7 @@ def kinds_of_cycles(cycles: Sequence[Cycle], channels: Channels) -> tuple[tuple[
             if (
                 kind[0].program == cycle.program
                 and abs(time - first[moved]) <= SAME_TIME * longer
-                and np.abs(energies - first[joints]).max() <= SAME_ENERGY * larger
+                and np.abs(energies - first[joints]).sum() <= SAME_ENERGY * larger
             ):
                 kind.append(cycle)
                 break
