@@ -50,7 +50,7 @@ NEEDS = {
     "pyarrow": ["history add {store} {bags} --robot ur5e"],
     "deltalake": ["history add {store} {bags} --robot ur5e"],
     "duckdb": ["history summary {store}"],
-    "distributed": ["estimate {bags} --robot ur5e --workers 2"],
+    "distributed": ["estimate {bags} --robot ur5e --scheduler tcp://127.0.0.1:1"],
     "zstandard": ["inspect {bag}"],
     "shtab": ["completion bash"],
     "paho": ["record --host 127.0.0.1 -o {store}/new --meter mqtt://127.0.0.1/meter"],

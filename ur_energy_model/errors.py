@@ -158,7 +158,7 @@ IN_UBUNTU = {
 EXTRAS = {
     "simulation": ("numba",),
     "motion": ("rtde_control", "rtde_receive"),
-    "plant": ("cryptography", "dask", "deltalake", "distributed", "duckdb", "pyarrow"),
+    "plant": ("dask", "deltalake", "distributed", "duckdb", "pyarrow"),
 }
 """Packages of the extras in pyproject.toml, as Python imports them."""
 _OF_ROS = ("rclpy", "rcl_", "_msgs", "_srvs", "_interfaces", "launch")

@@ -1,7 +1,6 @@
 """Child processes: they end with their parent, however it ends, and leave signals to it.
 
-Every process that this package starts is started here, except the workers of Dask, which end with
-their parent by a pipe of Dask's own. There are two kinds:
+Every process that this package starts is started here. There are two kinds:
 
 - `ChildProcess`: a function in a process of `multiprocessing`, which ends at once;
 - `start_command`: a program of this package, such as a node, which may end in an orderly way first.
@@ -51,7 +50,7 @@ class ChildProcess(SpawnProcess):
 
     def start(self) -> None:
         """Start it; a request to end the program waits until it has started."""
-        with deaf_children():
+        with _deaf_children():
             _run_in_starter(super().start)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,12 +94,11 @@ def start_command(
 
 
 @contextmanager
-def deaf_children() -> Iterator[None]:
+def _deaf_children() -> Iterator[None]:
     """Processes that start in the block have SIGINT and SIGHUP blocked; requests to end wait.
 
     Otherwise a child that is interrupted during its imports, or during its start by the parent,
-    prints a traceback, and a start that is interrupted half-way leaves processes behind. This holds
-    for children and threads of the calling thread, and for every `ChildProcess`.
+    prints a traceback, and a start that is interrupted half-way leaves processes behind.
     """
     with postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})

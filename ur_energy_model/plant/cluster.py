@@ -1,31 +1,34 @@
-"""Work on many bags: in this process, in others of this machine, or on a Dask cluster."""
+"""Where many bags are worked on: in this process, in others of this machine, or by Dask."""
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ur_energy_model import __version__
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import temporary_folder
 from ur_energy_model.interrupts import postponed
-from ur_energy_model.many_bags import BagExecutor, BagResult, Result, in_this_process, result_of
-from ur_energy_model.processes import ONE_THREAD, deaf_children
+from ur_energy_model.many_bags import (
+    KILLED,
+    BagExecutor,
+    BagResult,
+    Result,
+    WorkerProcesses,
+    in_this_process,
+    result_of,
+)
 from ur_energy_model.typing import Progress
 
 if TYPE_CHECKING:
-    from distributed import Client, Future, LocalCluster
+    from distributed import Client, Future
 
 
 class ClusterError(InputError):
@@ -52,8 +55,12 @@ def bag_work(
     if scheduler is None and count <= 1:
         yield in_this_process
         return
-    with local_workers(count) if scheduler is None else running_cluster(scheduler) as each:
-        yield each
+    if scheduler is None:
+        with WorkerProcesses(count) as processes:
+            yield processes
+        return
+    with running_cluster(scheduler) as cluster:
+        yield cluster
 
 
 _WORTH_A_PROCESS = 400e6
@@ -62,7 +69,7 @@ _WORTH_A_PROCESS = 400e6
 
 def _suggested(bags: Sequence[Path]) -> int:
     """Processes that are worth starting on this machine."""
-    if len(bags) < 2 or find_spec("distributed") is None:
+    if len(bags) < 2:
         return 1
     files = (path for bag in bags for path in (bag, *(bag.iterdir() if bag.is_dir() else ())))
     size = sum(path.stat().st_size for path in files if path.is_file())
@@ -169,8 +176,7 @@ class DaskBags:
         try:
             return future.result()  # type: ignore[no-any-return]
         except KilledWorker:
-            problem = "every worker that tried it died, perhaps for lack of memory"
-            return BagResult(bag, None, f"{bag}: {problem}")
+            return BagResult(bag, None, f"{bag}: {KILLED}")
         except (CancelledError, OSError):
             raise self._lost from None
         except ModuleNotFoundError as error:
@@ -179,63 +185,10 @@ class DaskBags:
             raise ClusterError(self._address, problem, remedy) from None
 
 
-# Dask clusters: worker processes of this machine, or one that runs already.
+# Connections to a Dask cluster.
 
 CONNECT = 10.0  # longest time to reach a scheduler [s]
 _SCHEMES = ("tcp", "tls")
-_LOOPBACK = "127.0.0.1"
-_SETTINGS = {
-    "distributed.scheduler.worker-saturation": 1.0,  # a bag that waits is not blamed for a death
-    "distributed.scheduler.allowed-failures": 1,
-}
-
-
-@contextmanager
-def local_workers(count: int) -> Iterator[DaskBags]:
-    """Worker processes of this machine with one thread each, which end with the block.
-
-    They and their scheduler listen on the loopback interface alone, encrypted with keys of
-    these processes alone, and serve no dashboard.
-    """
-    import dask
-    from distributed import Client, LocalCluster, Security
-
-    def kill(kind: object, *_: object) -> None:
-        """After an error, end worker processes at once: what they still do is of no use."""
-        for nanny in cluster.workers.values() if kind else ():
-            nanny.auto_restart = False
-            if nanny.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(nanny.pid, signal.SIGKILL)
-
-    with ExitStack() as opened:
-        opened.enter_context(_quiet())
-        place = Path(tempfile.gettempdir()) / "ur_energy"
-        folder = str(opened.enter_context(temporary_folder(place, "workers")))
-        opened.enter_context(dask.config.set({**_SETTINGS, "temporary-directory": folder}))
-        with postponed():  # until the cluster has somebody who closes it
-            # Ctrl-C, which a terminal sends to all processes, is for the main process, which ends
-            # the others: the scheduler's threads and the workers that they start do not see it.
-            with deaf_children():
-                cluster = LocalCluster(
-                    n_workers=0,
-                    threads_per_worker=1,
-                    processes=True,
-                    host=_LOOPBACK,
-                    dashboard_address=None,
-                    scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_LOOPBACK}:0"},
-                    security=Security.temporary(),
-                    silence_logs=logging.CRITICAL,
-                    local_directory=folder,
-                    memory_limit=0,
-                    env=ONE_THREAD,
-                )
-            opened.callback(_close, cluster)
-            opened.push(kill)
-            cluster.scale(count)
-            client = Client(cluster, set_as_default=False)
-            opened.callback(_close, client)
-        yield DaskBags(client, "the processes of this machine")
 
 
 @contextmanager
@@ -286,7 +239,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _close(what: Client | LocalCluster) -> None:
-    """Close a client or cluster, without an end half-way by another Ctrl-C."""
+def _close(what: Client) -> None:
+    """Close a client, without an end half-way by another request to end."""
     with postponed():
         what.close()
