@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_program_runs_on_the_simulated_controller(folder: Path) -> None:
     """It ends where it starts, in the time of the cycle, along the exported motion."""
     text = (folder / PROGRAM).read_text()
-    assert calls_of(text.rstrip("\n")) is not None
+    assert calls_of(text.rstrip("\n"))
     start = MOTION.sample(np.zeros(1))[0][0]
     arm = SimulatedArm(ROBOT, motion=Hold(start), seed=3)
     box = ControlBox(arm, SimulatedIdentity.for_robot(ROBOT, (5, 11, 1), 0, "hold"))

@@ -20,6 +20,7 @@ from ur_energy_model.simulation.client_interfaces import (
 )
 from ur_energy_model.simulation.commands import ProgramState, SafetyMode
 from ur_energy_model.simulation.control_box import MESSAGE_LENGTH, REPLACEMENT, ControlBox
+from ur_energy_model.simulation.kinematics import ScriptError
 from ur_energy_model.simulation.simulated_controller import Simulation
 from ur_energy_model.simulation.ur_rtde_script import UrRtdeScript
 from ur_energy_model.simulation.urscript import MAX_PROGRAM, Call, Pose, ScriptReader, calls_of
@@ -58,8 +59,11 @@ def test_plain_calls_are_read_and_what_needs_an_interpreter_is_recognised() -> N
         Call("movel", (Pose((0, 0, 1, 0, 0, 0)),), {}),
     ]
     assert calls_of("digital_out[2]=True") == [Call("set_digital_out", (2, True), {})]
-    for body in ("while True:", "x = 1", "movej(q)", "f(*[1])", "f()()", "f(\x00)", "f(1, 2"):
-        assert calls_of(f"def p():\n  {body}\nend") is None, body
+    for body in ("x = 1", "movej(q)", "f(*[1])", "f()()", "f(\x00)", "f(1, 2", "end", "while (x):"):
+        with pytest.raises(ScriptError, match=r"line 3 needs a URScript interpreter"):
+            calls_of(f"def p():\n  sync()\n  {body}\nend")
+    with pytest.raises(ScriptError, match=r"line 3: the end of a loop"):
+        calls_of("def p():\n  while True:\nend")
 
 
 def test_loops_and_functions_of_a_program(session: ScriptSession, box: ControlBox) -> None:
@@ -76,8 +80,6 @@ def test_loops_and_functions_of_a_program(session: ScriptSession, box: ControlBo
     session.receive(b"def p():\n  def f():\n    f()\n  end\n  f()\nend\n")
     steps(box, 40 + round(2 * REPLACEMENT * box.rate))
     assert "nested too deep" in box.messages[-1].text
-    assert calls_of("def p():\n  while (x):\n    sync()\n  end\nend") is None
-    assert calls_of("def p():\n  end\nend") is None
 
 
 REFUSED = {
@@ -99,6 +101,25 @@ def test_programs_that_cannot_run_are_reported(session, box) -> None:
         steps(box, 2 + round(2 * REPLACEMENT * box.rate))
         assert box.program_state == ProgramState.STOPPED
         assert reason in box.messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("  if (get_digital_in(1)):", "needs a URScript interpreter"),
+        ("  force_mode(p[0,0,0,0,0,0])", "force_mode is not simulated"),
+        ("  movej(p[9,0,0,0,0,0])", "cannot reach"),
+        ("  movel(p[9,0,0,0,0,0], a=1, v=1)", "line 4"),
+        ("  sleep(-1)", "sleep: t must be"),
+    ],
+)
+def test_a_refusal_names_the_line_of_the_program(line: str, reason: str, session, box) -> None:
+    session.receive(f"def cell():\n  sync()\n  # a comment\n{line}\n  sync()\nend\n".encode())
+    steps(box, 40 + round(2 * REPLACEMENT * box.rate))
+    text = box.messages[-1].text
+    assert reason in text
+    assert "line 4" in text
+    assert text.startswith("cell")
 
 
 def test_a_program_executes_its_calls_in_order(

@@ -191,12 +191,10 @@ class ScriptSession(ClientSession):
             try:
                 if name == UrRtdeScript.name:
                     box.run(UrRtdeScript(box, text))
-                elif (calls := calls_of(text)) is not None:
-                    box.run(UrScriptProgram(box, name, calls))
                 else:
-                    raise ScriptError(f"{name} needs a URScript interpreter and was not run")
+                    box.run(UrScriptProgram(box, name, calls_of(text)))
             except ScriptError as error:
-                box.send_message(str(error), level=1)
+                box.send_message(f"{name} was not run: {error}", level=1)
         return b""
 
 

@@ -188,7 +188,9 @@ class ControlBox:
                 elif not self._program.step():
                     self.stop()
             except (ScriptError, MotionRefusedError) as error:
-                self.send_message(str(error), level=0)
+                line = int(self.values["script_control_line"])
+                place = f"{self._program.name}, line {line}: " if line else ""
+                self.send_message(f"{place}{error}", level=0)
                 self.stop()
         self.arm.tick()
         self._refresh()

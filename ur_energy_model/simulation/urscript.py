@@ -93,15 +93,17 @@ _LOOP, _DEFINE = (
 )
 GO_TO, CALL, RETURN = "go to", "call", "return"  # no script can call these
 MOST_NESTED = 100  # calls within calls
+MOST_SHOWN = 80  # characters of a refused line that its message shows
 
 
-def calls_of(program: str) -> list[Call] | None:
-    """Calls of a program that can be simulated, otherwise None.
+def calls_of(program: str) -> list[Call]:
+    """Calls of a program that can be simulated.
 
     Loops and functions are calls of GO_TO and CALL, with a place in the list, and RETURN.
 
     Raises:
-        ScriptError: more than `MAX_CALLS` lines.
+        ScriptError: more than `MAX_CALLS` lines, or one that is neither a plain call nor the begin
+            or end of an endless loop or of a function; its number and text are in the message.
     """
     lines = program.split("\n")
     first = 1
@@ -122,7 +124,7 @@ def calls_of(program: str) -> list[Call] | None:
             functions[function[1]] = len(calls)
         elif code == "end":
             if not blocks:
-                return None
+                raise _not_plain(number, line)
             name, begin = blocks.pop()
             calls.append(Call(RETURN if name else GO_TO, () if name else (begin,), {}, number))
             if name:
@@ -131,15 +133,21 @@ def calls_of(program: str) -> list[Call] | None:
             try:
                 calls.append(_plain_call(line, number))
             except (ValueError, SyntaxError, RecursionError, MemoryError):  # all "too deep"
-                return None
+                raise _not_plain(number, line) from None
     if blocks:
-        return None
+        raise ScriptError(f"line {first + len(lines)}: the end of a loop or function is missing")
     return [
         replace(call, name=CALL, positional=(functions[call.name],))
         if call.name in functions and not (call.positional or call.named)
         else call
         for call in calls
     ]
+
+
+def _not_plain(number: int, line: str) -> ScriptError:
+    """The refusal of a line that needs an interpreter."""
+    text = line.strip()[:MOST_SHOWN]
+    return ScriptError(f"line {number} needs a URScript interpreter: {text}")
 
 
 def _plain_call(line: str, number: int) -> Call:
@@ -401,7 +409,7 @@ class UrScriptProgram:
                 continue
             box.values["script_control_line"] = call.line
             if call.name not in FUNCTIONS:
-                raise ScriptError(f"{self.name}: {call.name[:64]} is not simulated")
+                raise ScriptError(f"{call.name[:64]} is not simulated")
             action, parameters = FUNCTIONS[call.name]
             wait = action(box, Arguments(call, parameters)) or 0.0
             self._until_rest = wait == UNTIL_REST
@@ -413,6 +421,6 @@ class UrScriptProgram:
     def _jump(self, call: Call) -> None:
         if call.name == CALL:
             if len(self._returns) >= MOST_NESTED:
-                raise ScriptError(f"{self.name}: functions are nested too deep")
+                raise ScriptError("functions are nested too deep")
             self._returns.append(self._next)
         self._next = self._returns.pop() if call.name == RETURN else call.positional[0]
