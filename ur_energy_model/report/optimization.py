@@ -209,15 +209,15 @@ def sheet_table(optimized: OptimizedCycle) -> Table:
         line: list[Cell] = [None if step.line is None else str(step.line)] if lines else []
         if step.do == "wait":
             kept = "kept" if step.kept else ""
-            rows.append((f"{number} wait", kept, *line, place, "", "", step.text("wait"), ""))
+            rows.append((f"{number} wait", kept, "", "", "", step.text("wait"), *line, place))
             continue
         energy = f"{move.move.energy:.1f} → {move.typed_energy:.1f}"
-        typed = (step.text("speed"), step.text("acceleration"), "", energy)
-        rows.append((f"{number} {step.do}", Lock(number, step.kept), *line, place, *typed))
+        typed = (energy, step.text("speed"), step.text("acceleration"), "")
+        rows.append((f"{number} {step.do}", Lock(number, step.kept), *typed, *line, place))
     return Table(
         "What to type",
-        ("step", "lock", *(("line",) if lines else ()), "waypoint [°]", "speed", "acceleration",
-         "wait", "energy [J]"),
+        ("step", "lock", "energy [J]", "speed", "acceleration", "wait",
+         *(("line",) if lines else ()), "waypoint [°]"),
         rows,
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
         "The waypoint is where the move ends. Speed and acceleration are those of the leading "

@@ -378,7 +378,9 @@ def _table(table: Table, recording: int | None) -> str:
 
     def shown(cell: Cell, column: int) -> str:
         if not isinstance(cell, Lock):
-            return escape(cell_text(cell, digits[column]))
+            text = escape(cell_text(cell, digits[column]))
+            # On a narrow screen names of joints may be broken, but only between their words.
+            return text if column else text.replace("_", "_<wbr>")
         ticked = " checked" if cell.kept else ""
         box = f'<input type="checkbox" class="lock" value="{cell.step}"{ticked}>'
         return f"<label>{box} keep</label>"

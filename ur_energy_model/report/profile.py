@@ -22,8 +22,9 @@ from ur_energy_model.report.page import (
     with_interval,
 )
 
-_WIDTH, _ROW, _CHARACTER = 1000.0, 22.0, 7.0  # of the flame graph, its rows and their letters
-_NARROWEST = 0.5  # width from which on a part of the flame graph is drawn
+_ROW = 24  # height of a row of the flame graph [CSS pixels]
+_LONGEST = 26  # letters of the name of a part in a table
+_NARROWEST = 5e-4  # share of the width from which on a part of the flame graph is drawn
 
 
 def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -> Page:
@@ -66,25 +67,30 @@ def _name(profile: ProgramProfile, row: Row) -> str:
     return row["label"] or profile.line_text(row["lines"][0])
 
 
+def _cut(name: str) -> str:
+    """A name of bounded length: the whole line is in the listing of the program."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
+
+
 def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Table:
     """Lines or nodes, the dearest first."""
     rows: list[tuple[Cell, ...]] = [
         (
-            _name(profile, row),
+            _cut(_name(profile, row)),
+            with_interval(row["energy"], row["energy_std"]),
+            None if row["share"] is None else 100.0 * row["share"],
             "–".join(map(str, dict.fromkeys(row["lines"]))),
             str(row["executions"]),
             row["time"],
-            with_interval(row["energy"], row["energy_std"]),
             row["mean_power"],
             row["peak_power"],
-            None if row["share"] is None else 100.0 * row["share"],
             row["energy_per_cycle"],
             *row["joints"].values(),
         )
         for row in sorted(parts, key=lambda row: -row["energy"])
     ]
     columns = (
-        "node", "lines", "times", "time [s]", "energy [J]", "mean [W]", "peak [W]", "share [%]",
+        "node", "energy [J]", "share [%]", "lines", "times", "time [s]", "mean [W]", "peak [W]",
         "per cycle [J]", *(f"{name} [J]" for name in profile.counted.channels.joints),
     )  # fmt: skip
     return Table(title, columns, rows)
@@ -114,11 +120,11 @@ def shift_tables(profile: ProgramProfile) -> Iterator[Table]:
     for shift in profile.as_json()["shifts"]:
         parts = sorted(shift["parts"], key=lambda part: -part["energy"])
         rows = [
-            (each["name"], str(each["executions"]), each["seconds"], each["energy"])
+            (each["name"], each["energy"], str(each["executions"]), each["seconds"])
             for each in parts
         ]
         title = f"shift from {shift['begin']}: {shift['energy']:.1f} J"
-        yield Table(title, ("node", "times", "time [s]", "energy [J]"), rows)
+        yield Table(title, ("node", "energy [J]", "times", "time [s]"), rows)
 
 
 def _listing(profile: ProgramProfile) -> Markup:
@@ -139,7 +145,12 @@ def _listing(profile: ProgramProfile) -> Markup:
 
 
 def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
-    """Widths are energies; rows lead from the node through subprograms to the line."""
+    """Widths are energies; rows lead from the node through subprograms to the line.
+
+    Places are shares of the width, so that letters keep their size whatever the screen; each part
+    is a drawing of its own, which cuts what does not fit. A narrow screen shows a part of the
+    graph, to be scrolled.
+    """
     total = sum(max(joules, 0.0) for joules in stacks.values())
     if total <= 0.0:
         return None
@@ -153,22 +164,18 @@ def _flames(stacks: Mapping[tuple[str, ...], float]) -> Markup | None:
                 groups.setdefault(names[0], {})[names[1:]] = max(joules, 0.0)
         for number, (name, inner) in enumerate(groups.items()):
             joules = sum(inner.values())
-            width = _WIDTH * joules / total
+            width = joules / total
             if width >= _NARROWEST:
-                y, letters = _ROW * depth, int(width / _CHARACTER)
-                text = name if len(name) <= letters else f"{name[: letters - 1]}…"
-                label = escape(text) if letters > 2 else ""
-                title = escape(f"{name}: {joules:.1f} J, {100.0 * joules / total:.1f} %")
+                title = escape(f"{name}: {joules:.1f} J, {100.0 * width:.1f} %")
+                place = f'x="{100.0 * left:.3f}%" y="{_ROW * depth}" width="{100.0 * width:.3f}%"'
                 drawn.append(
-                    f'<g><title>{title}</title><rect x="{left:.2f}" y="{y:.0f}" '
-                    f'width="{width:.2f}" height="{_ROW - 1:.0f}" class="flame{number % 3}"/>'
-                    f'<text x="{left + 3:.2f}" y="{y + 15:.0f}">{label}</text></g>'
+                    f'<svg {place} height="{_ROW - 1}"><title>{title}</title>'
+                    f'<rect width="100%" height="100%" class="flame{number % 3}"/>'
+                    f'<text x="4" y="{_ROW - 8}">{escape(name)}</text></svg>'
                 )
                 draw(inner, depth + 1, left)
             left += width
 
     draw(stacks, 0, 0.0)
-    box = f'viewBox="0 0 {_WIDTH:.0f} {_ROW * deepest:.0f}"'
-    return Markup(
-        "Energy by node, subprogram and line", f'<svg class="flames" {box}>{"".join(drawn)}</svg>'
-    )
+    graph = f'<svg class="flames" width="100%" height="{_ROW * deepest}">{"".join(drawn)}</svg>'
+    return Markup("Energy by node, subprogram and line", f'<div class="scroll">{graph}</div>')

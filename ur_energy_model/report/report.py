@@ -259,16 +259,17 @@ def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> 
             # Models written before the interval was stored have none.
             low, high = power.get("rmse_low"), power.get("rmse_high")
             interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
-            figures = (power[name] for name in ("rmse_percent", "r2", "energy_error_percent"))
+            figures = (power[name] for name in ("rmse_percent", "r2"))
+            error = power["energy_error_percent"]
             motion = entry.get("motion_energy_error_percent")
             shown = motion if key == "power_from_motion" else None
-            rows.append((f"{label}, {how}", power["rmse"], interval, *figures, shown))
+            rows.append((f"{label}, {how}", power["rmse"], error, shown, interval, *figures))
     if not rows:
         return None
     return Table(
         "Power at the supply: model against measurement",
-        ("recording", "RMSE [W]", "95 % [W]", "RMSE [% of range]", "R²", "energy error [%]",
-         "error of motion energy [%]"),
+        ("recording", "RMSE [W]", "energy error [%]", "error of motion energy [%]", "95 % [W]",
+         "RMSE [% of range]", "R²"),
         rows,
         "Motion energy is the energy of the supply above its power at standstill.",
     )  # fmt: skip
