@@ -36,13 +36,16 @@ from ur_energy_model.simulation.parameters import constants, motor_constants
 if TYPE_CHECKING:
     from ur_energy_model.typing import Array
 
-ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+ARMS = (
+    "ur3", "ur5", "ur10", "ur3e", "ur5e", "ur7e", "ur10e", "ur12e", "ur16e",
+    "ur8long", "ur15", "ur18", "ur20", "ur30",
+)  # fmt: skip
 PUBLISHED = "robot file"
 ASSUMED = "rated torque"
 """Where a constant comes from: the robot file, or other sizes, interpolated over rated torque."""
 
 STANDBY = 30.0  # standby power [W]: 24.2, 29.3, 36.0 (UR5e) and 35.9 (UR3e)
-STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5}
+STANDBY_SPREAD = {"ur3e": 4.5, "ur5e": 4.5, "ur7e": 4.5}
 UNKNOWN_STANDBY_SPREAD = 6.0
 """Its spread between arms of these types, and of types of which no arm was recorded [W]."""
 SIZE_CONSTANT = 0.07

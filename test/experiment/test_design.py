@@ -32,7 +32,10 @@ from ur_energy_model.trajectory.motions import Motion
 from ur_energy_model.trajectory.named_motions import MotionLimits, Planner
 
 ROBOT = load_robot("ur5e")
-ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+ARMS = (
+    "ur3", "ur5", "ur10", "ur3e", "ur5e", "ur7e", "ur10e", "ur12e", "ur16e",
+    "ur8long", "ur15", "ur18", "ur20", "ur30",
+)  # fmt: skip
 OPEN = (0.0, -1.5, 1.2, -1.3, -1.5, 0.0)
 SHORT = ((3.0, 4.0, 15), (100.0, 8.0, 15), (3000.0, 16.0, 30))
 """Stages of descents that take a tenth of the time."""

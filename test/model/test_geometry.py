@@ -9,7 +9,10 @@ from ur_energy_model.model.geometry import TABLE, ArmGeometry, Capsule, Wall, lo
 from ur_energy_model.model.robots import load_robot
 
 UPRIGHT = np.array([[0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0]])
-ARMS = ("ur3", "ur5", "ur10", "ur3e", "ur5e", "ur10e", "ur16e", "ur20", "ur30")
+ARMS = (
+    "ur3", "ur5", "ur10", "ur3e", "ur5e", "ur7e", "ur10e", "ur12e", "ur16e",
+    "ur8long", "ur15", "ur18", "ur20", "ur30",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

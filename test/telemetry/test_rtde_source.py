@@ -248,7 +248,7 @@ def test_wrong_replies_and_silence_are_refused_in_one_line(behaviour, monkeypatc
 
 def test_another_robot_is_refused(peer):
     with Dashboard(peer.host, model="UR10") as dashboard:
-        with pytest.raises(WrongRobotError, match="is a UR10, not a ur5e"):
+        with pytest.raises(WrongRobotError, match="is a ur10e, not a ur5e"):
             source_of(peer, robot="ur5e", dashboard_port=dashboard.port).__enter__()
         dashboard.model = "UR5"
         with entered(peer, dashboard_port=dashboard.port) as source:

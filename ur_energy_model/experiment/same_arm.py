@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.errors import MotionRefusedError, WrongRobotError
+from ur_energy_model.arm_names import may_be, product_of_controller
+from ur_energy_model.errors import MotionRefusedError
 from ur_energy_model.identification.torque_constants import expected_inertia
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import RobotDescription
@@ -15,7 +16,7 @@ from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.optimization.recorded_motion import LONGEST
 from ur_energy_model.simulation.kinematics import matrix_of
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity, description_name
+from ur_energy_model.telemetry.rtde.dashboard_client import ControllerIdentity
 from ur_energy_model.telemetry.samples import Telemetry, concatenate, same_serial
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -164,22 +165,19 @@ def check_model(
 ) -> None:
     """Refuse an arm of another model; shape and limits of the checks would be wrong for it.
 
-    A UR5 and a UR5e have the same name on the dashboard; the controller's version, where given,
+    A UR5 and a UR5e may have the same name on the dashboard; the controller's version, where given,
     distinguishes them.
 
     Raises:
         MotionRefusedError: it is another model.
     """
-    other = None
-    try:
-        identity.check(host, expected.robot, ControllerIdentity())
-    except WrongRobotError:
-        other = str(identity.model)
     major = (version or "").partition(".")[0]
-    if other is None and identity.model is not None and major.isdecimal():
-        name = description_name(identity.model, (int(major),))
-        if expected.robot[:2].upper() == "UR" and name.upper() != expected.robot.upper():
-            other = name
+    software = int(major) if major.isdecimal() else None
+    other = None
+    if identity.model is not None and not may_be(expected.robot, identity.model, software):
+        other = identity.model
+        if software is not None:
+            other = product_of_controller(identity.model, software)
     if other is not None:
         text = _both_arms(expected, KnownArm(host, other, identity.serial))
         raise MotionRefusedError(

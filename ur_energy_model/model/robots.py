@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import ranges
+from ur_energy_model.arm_names import product_name
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
 from ur_energy_model.typing import Array, Mask
@@ -114,7 +115,7 @@ def available_robots() -> tuple[str, ...]:
 
 
 def load_robot(name_or_file: str | Path) -> RobotDescription:
-    """Robot description by name ("ur5e"), or from a robot file (YAML) or a URDF.
+    """Robot description by name ("ur5e", "UR7"), or from a robot file (YAML) or a URDF.
 
     Raises:
         RobotFileError: unknown name, unreadable file, or an impossible value.
@@ -126,7 +127,7 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
         origin = Origin(path, RobotFileError, _REMEDY)
         return _parse(path, YamlTree.from_content(robot_content(path), origin))
     if path.suffix not in {".yaml", ".yml"}:
-        path = config_file("robots", f"{str(name_or_file).lower()}.yaml")
+        path = config_file("robots", f"{product_name(str(name_or_file))}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
             remedy = f"use one of {', '.join(available_robots())} or the path of a robot YAML file"
             raise RobotFileError(str(name_or_file), "no such robot", remedy)

@@ -6,10 +6,10 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ur_energy_model.arm_names import is_reported_model, may_be, product_of_controller
 from ur_energy_model.errors import WrongRobotError
 
 PORT = 29999
@@ -20,16 +20,13 @@ LOADED_PROGRAM = "get loaded program"
 SIMULATED_SERIAL_PREFIX = "2000000"
 """First digits of the serial numbers of simulated arms; those of real arms begin with their year of
 manufacture, and none was made in 2000."""
-NO_E_SERIES = ("ur15", "ur18", "ur20", "ur30")
-"""Arms whose names have no e although their controllers are of the e-Series' generation."""
 _SERIAL = re.compile(r"[0-9A-Za-z-]{4,40}")
 _PROGRAM = re.compile(r"Loaded program: (.{1,150})", re.IGNORECASE)
-_MODEL = re.compile(r"UR\d{1,2}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class ControllerIdentity:
-    """Serial number, model ("UR5" also for UR5e) and loaded program; None where unknown."""
+    """Serial number, model as the dashboard server names it, and program; None where unknown."""
 
     serial: str | None = None
     model: str | None = None
@@ -44,8 +41,16 @@ class ControllerIdentity:
             return f"not known: a {self.model} whose dashboard server has no serial number"
         return "not known: the dashboard server is silent"
 
-    def check(self, host: str, robot: str | None, before: ControllerIdentity) -> None:
+    def check(
+        self,
+        host: str,
+        robot: str | None,
+        before: ControllerIdentity,
+        software: int | None = None,
+    ) -> None:
         """Refuse another model than `robot` or another arm than before; unknown values pass.
+
+        `software`: major version of the controller's software; it distinguishes UR5e and UR5.
 
         Raises:
             WrongRobotError: it is another robot.
@@ -56,19 +61,11 @@ class ControllerIdentity:
             if None not in (expected, found) and found != expected:
                 problem = f"is now robot {found} instead of {expected}"
                 raise WrongRobotError(host, problem, remedy, field=field)
-        name = "" if robot is None else robot.upper()
-        if self.model and name.startswith("UR") and self.model != name.removesuffix("E"):
-            problem, remedy = f"is a {self.model}, not a {robot}", "check robot model and address"
-            raise WrongRobotError(host, problem, remedy, field="robot model")
-
-
-def description_name(model: str, version: Sequence[int]) -> str:
-    """Name of the robot description of a model that the dashboard server names: "ur5e" for "UR5".
-
-    UR5 and UR5e have the same name there; software from version 5 on drives no CB3 arms.
-    """
-    name = model.lower()
-    return name if version[0] < 5 or name in NO_E_SERIES else f"{name}e"
+        if robot is None or self.model is None or may_be(robot, self.model, software):
+            return
+        named = self.model if software is None else product_of_controller(self.model, software)
+        problem, remedy = f"is a {named}, not a {robot}", "check robot model and address"
+        raise WrongRobotError(host, problem, remedy, field="robot model")
 
 
 def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
@@ -77,7 +74,7 @@ def identify_controller(host: str, port: int = PORT) -> ControllerIdentity:
     serial, model, program = _answers(host, port, *questions)
     return ControllerIdentity(
         serial if _SERIAL.fullmatch(serial) else None,
-        model.upper() if _MODEL.fullmatch(model) else None,
+        model if is_reported_model(model) else None,
         program_name(program),
     )
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from ur_energy_model.arm_names import product_of_controller
 from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
@@ -19,7 +20,6 @@ from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
     LoadedProgram,
-    description_name,
     identify_controller,
 )
 from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
@@ -252,9 +252,9 @@ class RtdeSource(ClosedOnExit):
         connection = RtdeConnection(self._host, self._link.port)
         try:
             identity = identify_controller(self._host, self._link.dashboard_port)
-            identity.check(self._host, self._robot, self._controller)
             same_serial = None is not identity.serial == self._controller.serial
             connection.subscribe(self._fields if first is None else first.recipe.names, self._rate)
+            identity.check(self._host, self._robot, self._controller, connection.version[0])
             version = ".".join(map(str, connection.version))
             if first is not None:
                 problem = None
@@ -297,7 +297,7 @@ class RtdeSource(ClosedOnExit):
         self._program.name = identity.program
         self._info = RecordingInfo(
             source=self._host,
-            robot=self._robot or (model and description_name(model, connection.version)),
+            robot=self._robot or (model and product_of_controller(model, connection.version[0])),
             serial=serial,
             program=identity.program,
             controller_version=version,
