@@ -126,7 +126,9 @@ def has_targets(telemetry: Telemetry) -> bool:
     return all(name in telemetry for name in ("target_q", "target_qd", "target_qdd"))
 
 
-def torque_rows(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+def torque_rows(
+    telemetry: Telemetry, columns: Columns, rate: float = TARGET_RATE
+) -> Iterator[tuple[Array, Array]]:
     """Rows [samples, n, 2 width + 4] of the usable samples, and their positions [samples, n], rad.
 
     Torques and columns are linear in a small remaining delay h [s] of target_moment,
@@ -135,7 +137,8 @@ def torque_rows(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array,
 
     and a row is [columns, column slopes, torque, its slope, its curve, 1], N m, and per second
     (squared). With recorded targets the torque is computed from the position of POSITION_DELAY
-    earlier; without, motion, torque and columns pass the same filter. Blocks are BLOCK long.
+    earlier, and `rate` samples per second are used [Hz]; without, motion, torque and columns pass
+    the same filter. Blocks are BLOCK long.
 
     Raises:
         MissingFieldError: without target_moment, or without any position and speed.
@@ -143,18 +146,20 @@ def torque_rows(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array,
     telemetry.require("target_moment", purpose=_PURPOSE)
     telemetry = telemetry.distinct()
     if has_targets(telemetry):
-        return _target_blocks(telemetry, columns)
+        return _target_blocks(telemetry, columns, rate)
     telemetry.require("actual_q", "actual_qd", purpose=_PURPOSE)
     return _actual_blocks(telemetry, columns)
 
 
-def _target_blocks(telemetry: Telemetry, columns: Columns) -> Iterator[tuple[Array, Array]]:
+def _target_blocks(
+    telemetry: Telemetry, columns: Columns, rate: float
+) -> Iterator[tuple[Array, Array]]:
     """Rows and positions [samples, n] of recorded targets, block by block."""
     names = ("target_q", "target_qd", "target_qdd", "target_moment")
     keep = np.flatnonzero(usable_samples(telemetry, *names))
     if keep.size == 0:
         return
-    tick = np.floor(telemetry.time[keep] * TARGET_RATE)
+    tick = np.floor(telemetry.time[keep] * rate)
     keep = keep[np.concatenate([[True], np.diff(tick) != 0])]
     blocks = list(time_blocks(telemetry.time[keep], BLOCK, telemetry.time[keep[0]]))
     for first in range(0, len(blocks), _GROUP):

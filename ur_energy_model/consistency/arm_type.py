@@ -1,0 +1,446 @@
+"""The type of the arm: whether the samples are those of the arm that a recording names.
+
+Three kinds of samples depend on the type and on little else. target_moment is the controller's own
+inverse dynamics: the rigid bodies of the right arm explain it almost exactly, in some mounting and
+with some payload. actual_TCP_pose is the controller's own kinematics: for the right arm one tool,
+fixed to the flange, explains every pose. Where neither is recorded, the motor currents show the
+size of the arm, since they carry its weight. Speeds and torques beyond the rated ones exclude an
+arm.
+
+An arm is contradicted only where another one explains clearly more and nothing speaks against that
+one. Samples that no arm explains (payload changed unnoticed, contact, other units) contradict
+nothing, nor do those that every arm explains (standstill, few poses).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.consistency.arm_fits import (
+    TorqueFit,
+    current_fit,
+    tool_scatter,
+    torque_fit,
+)
+from ur_energy_model.consistency.contradiction import Contradiction, refuse
+from ur_energy_model.consistency.sample_windows import SampleWindows
+from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
+from ur_energy_model.typing import Array, Indices
+
+FIELDS: tuple[str, ...] = (
+    "target_q", "target_qd", "target_qdd", "target_moment",
+    "actual_q", "actual_qd", "actual_current", "actual_TCP_pose",
+    "payload", "payload_cog", "robot_mode",
+)  # fmt: skip
+"""Fields that show the type of an arm; those that a recording lacks show nothing."""
+
+# Torques: thresholds of the misfit, residual over the scale of a joint's torque. The right arm has
+# 0.0001 to 0.002 with recorded targets and 0.0005 to 0.015 without, on recordings of UR3e, UR5e
+# and UR10e; of another size a joint has 0.1 and more.
+_EXPLAINED = 0.03  # largest misfit of an arm that explains the torques of all joints
+_UNEXPLAINED, _UNEXPLAINED_MEASURED = 0.004, 0.008
+"""Least misfit of a joint that counts as unexplained, with recorded targets and without."""
+_FINEST = 0.0005  # misfits below this are equally good
+_BETTER, _BETTER_JOINT = 12.0, 3.0
+"""Factor between the products of the misfits of all joints that decides, and that of one joint."""
+_NO_WORSE = 2.0  # factor by which the better arm may be worse at another joint
+_NEGLIGIBLE = 0.004  # misfit of a joint at which it does not matter that it is worse
+_GRAVITY = (8.5, 11.0)  # magnitude of gravity that an arm may show that explains torques [m/s^2]
+_LEAST_MASS, _LEAST_MASS_OF_CURRENTS = -1.0, -4.0
+"""Least payload of an arm that explains torques, and currents, whose errors are larger [kg]."""
+
+# Tool poses: the right arm has a scatter of 0.2 to 1.8 mm, the nearest relative 8 to 21 mm.
+_SCATTER = 0.004  # largest scatter of an arm that explains the poses [m]
+_SCATTERED = 0.005  # least scatter of an arm that does not [m]
+_FINEST_SCATTER = 0.001  # scatters below this are equally good [m]
+_MORE_SCATTER = 4.0  # factor between scatters that decides
+
+# Currents: gravity is found as 9.1 to 11.8 m/s^2 with the right arm, as 16 to 20 with a UR5e's
+# constants for a UR10e, as 1.8 the other way round. Torque constants differ by 8 % between arms.
+_GRAVITY_OF_CURRENTS = (8.0, 12.3)  # of an arm that the currents fit [m/s^2]
+_GRAVITY_OF_OTHERS = (6.4, 15.0)  # beyond which they do not, by more than the error [m/s^2]
+_SIGMAS = 3.0
+
+_POSES, _POSE_GRID = 12, 0.1
+"""Least number of different poses that torques can decide with, and their distance [rad]."""
+_TOOL_POSES, _TOOL_POSE_GRID = 5, 0.05
+"""The same for tool poses."""
+_MOST_TOOL_POSES = 400
+_BEYOND_RATED = 1.3  # share of the rated speed that no arm of a type reaches
+_LASTING = 10  # samples that show it, so that it is no outlier
+
+
+class ArmTypeCheck:
+    """Gathers what shows the type of the arm from consecutive parts of one recording."""
+
+    def __init__(self) -> None:
+        self._windows = SampleWindows(FIELDS)
+        self._info = RecordingInfo()
+
+    def observe(self, part: Telemetry) -> None:
+        """Add the next part."""
+        if len(part):
+            self._info = part.info
+            self._windows.add(part)
+
+    @property
+    def seconds(self) -> float:
+        """Time that was observed so far [s]."""
+        return self._windows.seconds
+
+    def contradictions(
+        self, robot: RobotDescription, *, stated: str | None = None, remedy: str | None = None
+    ) -> tuple[Contradiction, ...]:
+        """What contradicts that the recording is of an arm of this type.
+
+        Args:
+            robot: the arm that is stated.
+            stated: who states it, such as "imported as ur5e"; by default, the recording.
+            remedy: what to do, with {options} in place of the option that names the right arm.
+
+        Returns:
+            Nothing, or one contradiction, for which the recording is refused.
+        """
+        evidence = _Evidence(self._windows.windows(), robot.dof)
+        if not evidence.doubts(robot):
+            return ()
+        names = evidence.arms_better_than(robot)
+        if not names:
+            return ()
+        if stated is None:
+            stated = f"the recording is named as one of a {robot.name}"
+        if remedy is None:
+            imported = "imported_from" in self._info.extra
+            verb = "import" if imported else "record"
+            remedy = f"{verb} it again with {{options}}"
+        options = " or ".join(f"--robot {name}" for name in names)
+        return (
+            Contradiction(
+                subject="robot",
+                stated=stated,
+                shown=f"its samples are those of a {' or '.join(names)}",
+                evidence=evidence.words(robot, load_robot(names[0])),
+                remedy=remedy.format(options=options),
+                refused=True,
+            ),
+        )
+
+    def fitting_arms(self) -> tuple[str, ...]:
+        """Names of the arms whose constants explain the samples, where these decide.
+
+        Several names are of arms with the same constants, such as UR5e and UR7e.
+        """
+        evidence = _Evidence(self._windows.windows(), 6)
+        return evidence.only_arms()
+
+
+def check_arm_type(
+    source: str | Path, parts: Iterable[Telemetry], robot: RobotDescription
+) -> Iterator[Telemetry]:
+    """Pass the parts of a recording on; at its end, refuse one that is not of this arm.
+
+    Raises:
+        ContradictionError: at the end, naming the arm that fits.
+    """
+    check = ArmTypeCheck()
+    for part in parts:
+        check.observe(part)
+        yield part
+    refuse(source, check.contradictions(robot))
+
+
+# What the samples say about one arm compared with another.
+
+
+@cache
+def _package_arms() -> tuple[RobotDescription, ...]:
+    return tuple(load_robot(name) for name in available_robots())
+
+
+def _constants(robot: RobotDescription) -> tuple[bytes, ...]:
+    """The constants that torques and poses depend on, to compare arms for equality."""
+    arrays = (robot.d, robot.a, robot.alpha, robot.theta, robot.origin, robot.mass,
+              robot.center_of_mass, robot.inertia)  # fmt: skip
+    return tuple(np.round(values, 9).tobytes() for values in arrays)
+
+
+class _Evidence:
+    """Fits of the samples of a recording, each computed once, for arms with so many joints."""
+
+    def __init__(self, windows: Sequence[Telemetry], dof: int) -> None:
+        same = [part for part in windows if _joints(part) == dof]
+        self._dof = dof
+        self._torque_windows = _torque_windows(same)
+        self._q, self._position = _tool_poses(same)
+        decided = bool(self._torque_windows) or len(self._q) > 0
+        self._current_windows = [] if decided else _current_windows(same)
+        self._speed = _lasting_speed(same, dof)
+        self._torque_fits: dict[str, TorqueFit | None] = {}
+        self._current_fits: dict[str, TorqueFit | None] = {}
+        self._scatters: dict[str, float] = {}
+
+    # Figures of one arm.
+
+    def _torque(self, robot: RobotDescription) -> TorqueFit | None:
+        if robot.source not in self._torque_fits:
+            windows = self._torque_windows
+            self._torque_fits[robot.source] = torque_fit(windows, robot) if windows else None
+        return self._torque_fits[robot.source]
+
+    def _current(self, robot: RobotDescription) -> TorqueFit | None:
+        if robot.source not in self._current_fits:
+            windows = self._current_windows
+            self._current_fits[robot.source] = current_fit(windows, robot) if windows else None
+        return self._current_fits[robot.source]
+
+    def _scatter(self, robot: RobotDescription) -> float | None:
+        """Scatter of the tool [m]; None without poses, or where the base frame may be another."""
+        if not len(self._q) or robot.generation == "other":
+            return None
+        if robot.source not in self._scatters:
+            self._scatters[robot.source] = tool_scatter(robot, self._q, self._position)
+        return self._scatters[robot.source]
+
+    def _too_fast(self, robot: RobotDescription) -> bool:
+        if robot.generation == "other":
+            return False
+        return bool((self._speed > _BEYOND_RATED * robot.max_velocity).any())
+
+    # Comparison of arms.
+
+    def doubts(self, robot: RobotDescription) -> bool:
+        """Whether anything leaves room for another arm."""
+        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        return (
+            self._too_fast(robot)
+            or (torque is not None and _is_unexplained(torque))
+            or (scatter is not None and scatter > _SCATTERED)
+            or (current is not None and _is_of_another_size(current))
+        )
+
+    def arms_better_than(self, robot: RobotDescription) -> tuple[str, ...]:
+        """Arms that explain the samples clearly better than this one, the best ones only."""
+        better = [
+            arm
+            for arm in _package_arms()
+            if arm.dof == self._dof
+            and _constants(arm) != _constants(robot)
+            and self._is_better(arm, robot)
+        ]
+        best = [arm for arm in better if not any(self._is_better(each, arm) for each in better)]
+        best.sort(key=self._order)
+        return tuple(arm.name for arm in best)
+
+    def only_arms(self) -> tuple[str, ...]:
+        """The arms of equal constants that are better than every other one, if there are any."""
+        arms = [
+            arm for arm in _package_arms() if arm.dof == self._dof and arm.generation != "other"
+        ]
+        arms.sort(key=self._order)
+        first = arms[0]
+        same = [arm for arm in arms if _constants(arm) == _constants(first)]
+        if all(self._is_better(first, arm) for arm in arms if arm not in same):
+            return tuple(arm.name for arm in same)
+        return ()
+
+    def _order(self, robot: RobotDescription) -> float:
+        """Sum of the misfits, to bring the best arm forward."""
+        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        misfit = 0.0 if torque is None else float(np.sqrt(np.mean(torque.misfit**2)))
+        weight = 0.0 if current is None else abs(np.log(max(current.gravity, 1e-6) / 9.82))
+        return misfit + (0.0 if scatter is None else scatter) + float(weight)
+
+    def _is_better(self, robot: RobotDescription, other: RobotDescription) -> bool:
+        """Whether an arm explains the samples clearly better than another, and no kind worse."""
+        verdicts = (
+            _better_torques(self._torque(robot), self._torque(other)),
+            _better_poses(self._scatter(robot), self._scatter(other)),
+            _better_currents(self._current(robot), self._current(other)),
+            int(self._too_fast(other)) - int(self._too_fast(robot)),
+        )
+        return max(verdicts) > 0 and min(verdicts) >= 0
+
+    def words(self, robot: RobotDescription, right: RobotDescription) -> str:
+        """The figures that speak for one arm and against another."""
+        found = list[str]()
+        own, other = self._torque(right), self._torque(robot)
+        if own is not None and other is not None and _better_torques(own, other) > 0:
+            ratio = other.misfit / np.maximum(own.misfit, _FINEST)
+            joint = int(np.argmax(ratio))
+            name = right.joint_names[joint].removesuffix("_joint")
+            found.append(
+                f"R2 of target_moment at {name} {own.r2[joint]:.4f}, as {robot.name} "
+                f"{other.r2[joint]:.3f}"
+            )
+        tool, scattered = self._scatter(right), self._scatter(robot)
+        if tool is not None and scattered is not None and _better_poses(tool, scattered) > 0:
+            found.append(
+                f"one tool explains its poses within {1e3 * tool:.1f} mm, as {robot.name} "
+                f"within {1e3 * scattered:.0f} mm"
+            )
+        small, large = self._current(right), self._current(robot)
+        if small is not None and large is not None and _better_currents(small, large) > 0:
+            found.append(
+                f"its currents carry the arm's weight in a gravity of {small.gravity:.1f} m/s2, "
+                f"as {robot.name} of {large.gravity:.1f}"
+            )
+        if self._too_fast(robot):
+            joint = int(np.argmax(self._speed / robot.max_velocity))
+            name = robot.joint_names[joint].removesuffix("_joint")
+            found.append(
+                f"{name} turns at {self._speed[joint]:.2f} rad/s, the rated speed of a "
+                f"{robot.name} is {robot.max_velocity[joint]:.2f}"
+            )
+        return "; ".join(found)
+
+
+def _better_torques(fit: TorqueFit | None, other: TorqueFit | None) -> int:
+    """1 where an arm explains target_moment and another does not, -1 where it explains less."""
+    if fit is None or other is None:
+        return 0
+    worse = fit.misfit > np.maximum(_NO_WORSE * other.misfit, _NEGLIGIBLE)
+    if worse.any():
+        return -1
+    ratio = np.maximum(other.misfit, _FINEST) / np.maximum(fit.misfit, _FINEST)
+    decisive = _is_unexplained(other) and ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER
+    plausible = _GRAVITY[0] < fit.gravity < _GRAVITY[1] and fit.mass > _LEAST_MASS
+    return int(decisive and plausible and bool((fit.misfit < _EXPLAINED).all()))
+
+
+def _is_unexplained(fit: TorqueFit) -> bool:
+    """Whether an arm leaves more of target_moment than the recording's noise."""
+    return bool(fit.misfit.max() > (_UNEXPLAINED_MEASURED if fit.measured else _UNEXPLAINED))
+
+
+def _better_poses(scatter: float | None, other: float | None) -> int:
+    """1 where one tool explains the poses of an arm and not of another, -1 the other way round."""
+    if scatter is None or other is None:
+        return 0
+    if scatter > max(_SCATTERED, _NO_WORSE * other):
+        return -1
+    decisive = other > max(_SCATTERED, _MORE_SCATTER * max(scatter, _FINEST_SCATTER))
+    return int(scatter < _SCATTER and decisive)
+
+
+def _is_of_another_size(fit: TorqueFit) -> bool:
+    """Whether the currents of an arm do not carry its weight, whatever the payload."""
+    low, high = _GRAVITY_OF_OTHERS
+    margin = _SIGMAS * fit.gravity_std
+    return fit.gravity + margin < low or fit.gravity - margin > high
+
+
+def _better_currents(fit: TorqueFit | None, other: TorqueFit | None) -> int:
+    """1 where the currents carry the weight of an arm but not of another, -1 where not its own."""
+    if fit is None or other is None:
+        return 0
+    low, high = _GRAVITY_OF_CURRENTS
+    certain = _SIGMAS * fit.gravity_std < high - low
+    fits = low < fit.gravity < high and fit.mass > _LEAST_MASS_OF_CURRENTS and certain
+    if not fits:
+        return -1
+    return int(_is_of_another_size(other))
+
+
+# The samples that each kind of evidence can use.
+
+_TARGETS = ("target_q", "target_qd", "target_qdd")
+_MEASURED = ("actual_q", "actual_qd")
+
+
+def _joints(part: Telemetry) -> int:
+    """Number of joints of a part's samples; 0 without positions."""
+    for name in ("actual_q", "target_q"):
+        if name in part and part[name].ndim == 2:
+            return int(part[name].shape[1])
+    return 0
+
+
+def _torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
+    """Windows with target_moment and the motion it belongs to; none if they show too little."""
+    usable = []
+    for part in windows:
+        motion = _TARGETS if all(_is_recorded(part, name) for name in _TARGETS) else _MEASURED
+        if all(_is_recorded(part, name) for name in ("target_moment", *motion)):
+            others = tuple(name for name in FIELDS if name not in (*_TARGETS, *_MEASURED))
+            names = [name for name in (*motion, *others) if name in part]
+            usable.append(replace(part, columns={name: part[name] for name in names}))
+    usable = _with_one_payload(usable)
+    positions = [part["target_q"] if "target_q" in part else part["actual_q"] for part in usable]
+    return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
+
+
+def _current_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
+    """Windows with currents and measured motion; none if they show too little."""
+    needed = (*_MEASURED, "actual_current")
+    usable = [part for part in windows if all(_is_recorded(part, name) for name in needed)]
+    positions = [part["actual_q"] for part in usable]
+    return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
+
+
+def _tool_poses(windows: Sequence[Telemetry]) -> tuple[Array, Array]:
+    """Different joint positions [poses, n], rad, and tool positions [poses, 3], m; none if few."""
+    needed = ("actual_q", "actual_TCP_pose")
+    usable = [part for part in windows if all(_is_recorded(part, name) for name in needed)]
+    q = [part["actual_q"] for part in usable]
+    rows = _different(q, _TOOL_POSE_GRID)
+    if len(rows) < _TOOL_POSES:
+        return np.zeros((0, 0)), np.zeros((0, 3))
+    rows = rows[:: max(1, len(rows) // _MOST_TOOL_POSES)]
+    position = np.concatenate([part["actual_TCP_pose"][:, :3] for part in usable])
+    return np.concatenate(q)[rows], position[rows]
+
+
+def _is_recorded(part: Telemetry, name: str) -> bool:
+    """Whether a column has values."""
+    return name in part and bool(np.isfinite(part[name]).all(axis=1).any())
+
+
+def _with_one_payload(windows: Sequence[Telemetry]) -> list[Telemetry]:
+    """Stretches with the payload, as set in the controller, that most of the samples have."""
+    stretches = list[tuple[tuple[float, ...], Telemetry]]()
+    for part in windows:
+        names = [name for name in ("payload", "payload_cog") if name in part]
+        if not names:
+            stretches.append(((), part))
+            continue
+        payload = np.round(np.column_stack([part[name] for name in names]), 3)
+        for rows in equal_runs(np.nan_to_num(payload)):
+            stretches.append((tuple(payload[rows.start].tolist()), part.cut(rows)))
+    samples = Counter[tuple[float, ...]]()
+    for key, part in stretches:
+        samples[key] += len(part)
+    if not samples:
+        return []
+    most = samples.most_common(1)[0][0]
+    return [part for key, part in stretches if key == most]
+
+
+def _different(positions: Sequence[Array], grid: float) -> Indices:
+    """Rows of positions [samples, n], joined, that are not in one cell of a grid [rad]."""
+    if not positions:
+        return np.zeros(0, dtype=np.intp)
+    q = np.concatenate(positions)
+    finite = np.flatnonzero(np.isfinite(q).all(axis=1))
+    cells = np.round(np.clip(q[finite], -1e3, 1e3) / grid).astype(np.int64)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    return finite[np.sort(first)]
+
+
+def _lasting_speed(windows: Sequence[Telemetry], dof: int) -> Array:
+    """Speed of each joint that at least _LASTING samples have or exceed [n], rad/s."""
+    speeds = [
+        np.abs(part["target_qd"] if "target_qd" in part else part["actual_qd"])
+        for part in windows
+        if "target_qd" in part or "actual_qd" in part
+    ]
+    if not speeds:
+        return np.zeros(dof)
+    ordered = np.sort(np.nan_to_num(np.concatenate(speeds)), axis=0)
+    return np.asarray(ordered[-_LASTING]) if len(ordered) >= _LASTING else np.zeros(dof)
