@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 
 from ur_energy_model.cli.arguments import chosen_model
 from ur_energy_model.cli.output import note
+from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
@@ -58,11 +59,12 @@ def run(options: argparse.Namespace) -> None:
     check_ports(stated)
     robot = None if options.robot is None else load_robot(options.robot).name
     span = min(LONGEST_BATCH, 1.0 / stated.sink_rate)
+    fields = tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS)))
 
     def source() -> TelemetrySource:
         if options.bag is not None:
-            return BagSource(options.bag, fields=LIVE_FIELDS, real_time=True, batch_seconds=span)
-        return RtdeSource(options.host, robot=robot, fields=LIVE_FIELDS, batch_seconds=span)
+            return BagSource(options.bag, fields=fields, real_time=True, batch_seconds=span)
+        return RtdeSource(options.host, robot=robot, fields=fields, batch_seconds=span)
 
     arm = LiveArm(
         str(options.bag or options.host),

@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ur_energy_model.cli.output import (
     note,
@@ -19,6 +19,7 @@ from ur_energy_model.cli.output import (
     print_objects,
     print_table,
     progress,
+    warn,
 )
 from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
 from ur_energy_model.files import real_path
@@ -35,7 +36,11 @@ from ur_energy_model.telemetry.meters import Meter, MeteredSource
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, RecorderStatus
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.source import TelemetrySource
+from ur_energy_model.telemetry.source import ObservedSource, TelemetrySource
+
+if TYPE_CHECKING:  # slow to import
+    from ur_energy_model.consistency.arm_type import ArmTypeMonitor
+    from ur_energy_model.consistency.contradiction import Contradiction
 
 GRACE_SECONDS = 2.0  # time without samples after which a recording whose duration is over ends
 WATCH_SECONDS = 0.2  # period of the progress display
@@ -85,28 +90,41 @@ def record(options: argparse.Namespace) -> None:
             None if options.split_mb is None else round(1e6 * options.split_mb),
         )
         wanted_bag = RecorderOptions(split=split, duration=options.duration)
+        arm_type = None
+        if source.info.robot in available_robots():
+            from ur_energy_model.consistency.arm_type import ArmTypeMonitor
+
+            arm_type = ArmTypeMonitor(load_robot(source.info.robot))
+            metered = ObservedSource(metered, arm_type.observe)
         recorder = Recorder(metered, options=wanted_bag, record=options.output)
         began = time.monotonic()
         with recorder:
             interrupted = threading.Event()
             with on_stop_signal(interrupted.set):
-                short = _watch(recorder, source, meter, options.duration, interrupted)
+                short = _watch(recorder, source, meter, arm_type, options.duration, interrupted)
                 try:
                     recorder.stop()
                 except RecordingError as error:
                     short = short or error.problem
                 status = recorder.status
             elapsed = time.monotonic() - began
+        contradicted = None if arm_type is None else arm_type.finish()
     result = {
         **recording_json(options.output, status),
         "identity": source.status.identity,
         "cpu_percent": 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9),
+        "contradictions": [] if contradicted is None else [contradicted.as_json()],
     }
     if options.json:
         print_json(result)
     else:
-        rows = [(key, len(value) if key == "gaps" else value) for key, value in result.items()]
+        rows = [
+            (key, len(value) if key == "gaps" else value)
+            for key, value in result.items()
+            if key != "contradictions"
+        ]
         print_table("Recorded", ("", "value"), rows)
+        warn([] if contradicted is None else [contradicted.words()])
     if status.unreadable and short is None:
         short = f"{status.unreadable} samples cannot be read back"
     if short is not None or status.stopped_because is not None:
@@ -125,6 +143,7 @@ def _watch(
     recorder: Recorder,
     source: TelemetrySource,
     meter: Meter | None,
+    arm_type: ArmTypeMonitor | None,
     duration: float | None,
     interrupted: threading.Event,
 ) -> str | None:
@@ -133,6 +152,7 @@ def _watch(
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     samples = 0
     shown: str | None = None
+    contradicted: Contradiction | None = None
     with progress("recording") as report:
         while not recorder.wait(WATCH_SECONDS):
             if interrupted.is_set():
@@ -156,6 +176,9 @@ def _watch(
             if problem is not None and problem != shown:
                 note(problem)
             shown = problem
+            if contradicted is None and arm_type is not None:
+                contradicted = arm_type.contradiction
+                warn([] if contradicted is None else [contradicted.words()])
     return None
 
 
@@ -164,12 +187,15 @@ def _watch(
 
 def import_csv(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
+    from ur_energy_model.consistency.arm_type import ArmTypeCheck
+    from ur_energy_model.consistency.contradiction import refuse
     from ur_energy_model.energy.telemetry_checks import rated_limits
     from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
 
     if options.robot is None:
-        options.parser.error("give --robot NAME, such as --robot ur5e: CSV files do not name it")
+        options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
+    check = ArmTypeCheck()
     _note_packing()
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
@@ -181,7 +207,14 @@ def import_csv(options: argparse.Namespace) -> None:
             ) as bag:
                 for batch in telemetry:
                     bag.write(batch)
+                    check.observe(batch)
                     report(float("nan"), f"reading: {bag.samples} samples")
+        contradictions = check.contradictions(
+            robot,
+            stated=f"is imported as a recording of a {robot.name}",
+            remedy="import it with {options}",
+        )
+        refuse(options.csv[0], contradictions)
     result = {
         "bag": options.output,
         "robot": robot.name,
@@ -193,13 +226,41 @@ def import_csv(options: argparse.Namespace) -> None:
         "repeated": telemetry.repeated,
         "fields": list(telemetry.fields),
         "time_zone": telemetry.info.extra.get("time_zone"),
+        "contradictions": [each.as_json() for each in contradictions],
     }
     if options.json:
         print_json(result)
     else:
-        hidden = {"fields"} if result["time_zone"] else {"fields", "time_zone"}
+        hidden = {"fields", "contradictions"}
+        hidden |= set() if result["time_zone"] else {"time_zone"}
         rows = [(key, value) for key, value in result.items() if key not in hidden]
         print_table("Imported", ("", "value"), rows)
+
+
+_LONGEST_LOOK = 120.0
+"""Time of a recording from which the arm is recognised that --robot does not name [s]."""
+
+
+def _missing_robot(options: argparse.Namespace) -> str:
+    """Error for an import without --robot, with the arms that the samples show."""
+    from ur_energy_model.consistency.arm_type import ArmTypeCheck
+    from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
+
+    general = "give --robot NAME, such as --robot ur5e: CSV files do not name it"
+    check = ArmTypeCheck()
+    try:
+        reading = CsvOptions(columns=options.columns, layout=options.layout)
+        for batch in CsvReader(options.csv, None, reading, lambda text: None):
+            check.observe(batch)
+            if check.seconds > _LONGEST_LOOK:
+                break
+    except InputError:
+        return general
+    names = check.fitting_arms()
+    if not names:
+        return general
+    named = " or ".join(f"--robot {name}" for name in names)
+    return f"give {named}, whose torques and poses these are: CSV files do not name the arm"
 
 
 def recover(options: argparse.Namespace) -> None:

@@ -24,6 +24,7 @@ from ur_energy_model.typing import Array, Indices
 TARGET_SAMPLES = 600
 """Noise-free samples of target_moment that are used; more of them decide nothing else."""
 _THINNED = 4  # rows of filtered motion per row that is used: the filter passes 2.5 Hz
+FILTERED_RATE = 12.5  # samples used of a second of filtered motion [Hz]
 _ROUNDS = 6  # iterations of the joints' noise levels
 _LEAST_NOISE = 1e-3  # smallest noise level [N m], about that of rounding in the controller
 _DEPENDENT = 1e-9  # smaller eigenvalues of the scaled information are not determined
@@ -41,6 +42,7 @@ class TorqueFit:
     gravity_std: float  # its standard deviation [m/s^2]
     mass: float  # of the payload found [kg]
     measured: bool  # by the measured motion, in place of recorded targets
+    samples: int  # number of samples used; FILTERED_RATE a second of measured motion
 
 
 def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueFit | None:
@@ -176,6 +178,7 @@ def _solved(columns: Array, torque: Array, blocks: Indices, *, measured: bool) -
         gravity_std=float(np.sqrt(np.diag(covariance)[:3].max())),
         mass=float(coefficients[3]),
         measured=measured,
+        samples=len(torque),
     )
 
 

@@ -14,21 +14,22 @@ nothing, nor do those that every arm explains (standstill, few poses).
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.consistency.arm_fits import (
+    FILTERED_RATE,
     TorqueFit,
     current_fit,
     tool_scatter,
     torque_fit,
 )
-from ur_energy_model.consistency.contradiction import Contradiction, refuse
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.sample_windows import SampleWindows
 from ur_energy_model.model.robots import RobotDescription, available_robots, load_robot
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, equal_runs
@@ -68,11 +69,16 @@ _GRAVITY_OF_CURRENTS = (8.0, 12.3)  # of an arm that the currents fit [m/s^2]
 _GRAVITY_OF_OTHERS = (6.4, 15.0)  # beyond which they do not, by more than the error [m/s^2]
 _SIGMAS = 3.0
 
+_LEAST_MEASURED, _LEAST_CURRENTS = 8.0, 20.0
+"""Least time of filtered motion that torques, and currents, can decide with [s]."""
+
 _POSES, _POSE_GRID = 12, 0.1
 """Least number of different poses that torques can decide with, and their distance [rad]."""
 _TOOL_POSES, _TOOL_POSE_GRID = 5, 0.05
 """The same for tool poses."""
 _MOST_TOOL_POSES = 400
+FIRST_LOOK = 15.0  # time after which a connected arm is first compared with the stated one [s]
+_MOST_NAMES = 4  # most names of arms that help a user to name the right one
 _BEYOND_RATED = 1.3  # share of the rated speed that no arm of a type reaches
 _LASTING = 10  # samples that show it, so that it is no outlier
 
@@ -108,52 +114,97 @@ class ArmTypeCheck:
         Returns:
             Nothing, or one contradiction, for which the recording is refused.
         """
-        evidence = _Evidence(self._windows.windows(), robot.dof)
-        if not evidence.doubts(robot):
-            return ()
-        names = evidence.arms_better_than(robot)
-        if not names:
-            return ()
-        if stated is None:
-            stated = f"the recording is named as one of a {robot.name}"
-        if remedy is None:
-            imported = "imported_from" in self._info.extra
-            verb = "import" if imported else "record"
-            remedy = f"{verb} it again with {{options}}"
-        options = " or ".join(f"--robot {name}" for name in names)
-        return (
-            Contradiction(
-                subject="robot",
-                stated=stated,
-                shown=f"its samples are those of a {' or '.join(names)}",
-                evidence=evidence.words(robot, load_robot(names[0])),
-                remedy=remedy.format(options=options),
-                refused=True,
-            ),
-        )
+        return _contradictions(self._windows.windows(), self._info, robot, stated, remedy)
 
     def fitting_arms(self) -> tuple[str, ...]:
-        """Names of the arms whose constants explain the samples, where these decide.
+        """Names of the arms whose constants explain the samples; none where these do not decide.
 
-        Several names are of arms with the same constants, such as UR5e and UR7e.
+        UR5e and UR7e, or UR10e and UR12e, have the same constants and are named together.
         """
         evidence = _Evidence(self._windows.windows(), 6)
         return evidence.only_arms()
 
 
-def check_arm_type(
-    source: str | Path, parts: Iterable[Telemetry], robot: RobotDescription
-) -> Iterator[Telemetry]:
-    """Pass the parts of a recording on; at its end, refuse one that is not of this arm.
+def _contradictions(
+    windows: Sequence[Telemetry],
+    info: RecordingInfo,
+    robot: RobotDescription,
+    stated: str | None,
+    remedy: str | None,
+) -> tuple[Contradiction, ...]:
+    """See `ArmTypeCheck.contradictions`."""
+    evidence = _Evidence(windows, robot.dof)
+    if not evidence.doubts(robot):
+        return ()
+    names = evidence.arms_better_than(robot)
+    if not names:
+        return ()
+    if stated is None:
+        stated = f"is named as a recording of a {robot.name}"
+    if remedy is None:
+        imported = "imported_from" in info.extra
+        verb = "import" if imported else "record"
+        remedy = f"{verb} it again with {{options}}"
+    options = " or ".join(f"--robot {name}" for name in names)
+    return (
+        Contradiction(
+            subject="robot",
+            stated=stated,
+            shown=f"its samples are those of a {' or '.join(names)}",
+            evidence=evidence.words(robot, load_robot(names[0])),
+            remedy=remedy.format(options=options),
+            refused=True,
+        ),
+    )
 
-    Raises:
-        ContradictionError: at the end, naming the arm that fits.
+
+class ArmTypeMonitor:
+    """Compares a connected arm with the one that is stated, as soon as its samples decide.
+
+    The comparison is made in a thread of its own, which reading does not wait for: after
+    FIRST_LOOK, and then whenever three times as much was observed.
+
+    Args:
+        robot: the arm that is stated.
+
+    Attributes:
+        contradiction: what was found, once it was.
     """
-    check = ArmTypeCheck()
-    for part in parts:
-        check.observe(part)
-        yield part
-    refuse(source, check.contradictions(robot))
+
+    def __init__(self, robot: RobotDescription) -> None:
+        self._robot = robot
+        self._windows = SampleWindows(FIELDS)
+        self._due = FIRST_LOOK
+        self._thread: threading.Thread | None = None
+        self.contradiction: Contradiction | None = None
+
+    def observe(self, batch: Telemetry) -> None:
+        """Add the next samples."""
+        if self.contradiction is not None or not len(batch):
+            return
+        self._windows.add(batch)
+        busy = self._thread is not None and self._thread.is_alive()
+        if self._windows.seconds < self._due or busy:
+            return
+        self._due = 3.0 * self._windows.seconds
+        work = (self._windows.windows(), batch.info)
+        self._thread = threading.Thread(
+            target=self._compare, args=work, name="arm type", daemon=True
+        )
+        self._thread.start()
+
+    def _compare(self, windows: Sequence[Telemetry], info: RecordingInfo) -> None:
+        stated = f"the arm is stated to be a {self._robot.name}"
+        found = _contradictions(windows, info, self._robot, stated, "state it with {options}")
+        self.contradiction = found[0] if found else None
+
+    def finish(self) -> Contradiction | None:
+        """Wait for a comparison under way, and compare all samples; at the end of a recording."""
+        if self._thread is not None:
+            self._thread.join()
+        if self.contradiction is None:
+            self._compare(self._windows.windows(), RecordingInfo())
+        return self.contradiction
 
 
 # What the samples say about one arm compared with another.
@@ -191,13 +242,19 @@ class _Evidence:
     def _torque(self, robot: RobotDescription) -> TorqueFit | None:
         if robot.source not in self._torque_fits:
             windows = self._torque_windows
-            self._torque_fits[robot.source] = torque_fit(windows, robot) if windows else None
+            fit = torque_fit(windows, robot) if windows else None
+            if fit is not None and fit.measured and _seconds(fit) < _LEAST_MEASURED:
+                fit = None
+            self._torque_fits[robot.source] = fit
         return self._torque_fits[robot.source]
 
     def _current(self, robot: RobotDescription) -> TorqueFit | None:
         if robot.source not in self._current_fits:
             windows = self._current_windows
-            self._current_fits[robot.source] = current_fit(windows, robot) if windows else None
+            fit = current_fit(windows, robot) if windows else None
+            if fit is not None and _seconds(fit) < _LEAST_CURRENTS:
+                fit = None
+            self._current_fits[robot.source] = fit
         return self._current_fits[robot.source]
 
     def _scatter(self, robot: RobotDescription) -> float | None:
@@ -226,29 +283,38 @@ class _Evidence:
         )
 
     def arms_better_than(self, robot: RobotDescription) -> tuple[str, ...]:
-        """Arms that explain the samples clearly better than this one, the best ones only."""
-        better = [
+        """Arms that explain the samples clearly better than this one, the best of them first.
+
+        Those follow that the samples do not distinguish from the best one.
+        """
+        others = [
             arm
             for arm in _package_arms()
-            if arm.dof == self._dof
-            and _constants(arm) != _constants(robot)
-            and self._is_better(arm, robot)
+            if arm.dof == self._dof and _constants(arm) != _constants(robot)
         ]
-        best = [arm for arm in better if not any(self._is_better(each, arm) for each in better)]
-        best.sort(key=self._order)
-        return tuple(arm.name for arm in best)
+        better = [arm for arm in others if self._is_better(arm, robot)]
+        if not better:
+            return ()
+        best = min(better, key=self._order)
+        alike = [
+            arm
+            for arm in others
+            if arm is not best
+            and (_constants(arm) == _constants(best) or self._explains(arm))
+            and not self._is_better(best, arm)
+        ]
+        return (best.name, *(arm.name for arm in sorted(alike, key=self._order)))
 
     def only_arms(self) -> tuple[str, ...]:
-        """The arms of equal constants that are better than every other one, if there are any."""
+        """Arms that explain the samples clearly better than all others; none if they are many."""
         arms = [
             arm for arm in _package_arms() if arm.dof == self._dof and arm.generation != "other"
         ]
-        arms.sort(key=self._order)
-        first = arms[0]
-        same = [arm for arm in arms if _constants(arm) == _constants(first)]
-        if all(self._is_better(first, arm) for arm in arms if arm not in same):
-            return tuple(arm.name for arm in same)
-        return ()
+        first = min(arms, key=self._order)
+        alike = [arm for arm in arms if not self._is_better(first, arm)]
+        if len(alike) > _MOST_NAMES or not self._explains(first):
+            return ()
+        return tuple(arm.name for arm in sorted(alike, key=self._order))
 
     def _order(self, robot: RobotDescription) -> float:
         """Sum of the misfits, to bring the best arm forward."""
@@ -256,6 +322,16 @@ class _Evidence:
         misfit = 0.0 if torque is None else float(np.sqrt(np.mean(torque.misfit**2)))
         weight = 0.0 if current is None else abs(np.log(max(current.gravity, 1e-6) / 9.82))
         return misfit + (0.0 if scatter is None else scatter) + float(weight)
+
+    def _explains(self, robot: RobotDescription) -> bool:
+        """Whether nothing speaks against an arm."""
+        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        return (
+            (torque is None or _explains_torques(torque))
+            and (scatter is None or scatter < _SCATTER)
+            and (current is None or not _is_of_another_size(current))
+            and not self._too_fast(robot)
+        )
 
     def _is_better(self, robot: RobotDescription, other: RobotDescription) -> bool:
         """Whether an arm explains the samples clearly better than another, and no kind worse."""
@@ -276,9 +352,11 @@ class _Evidence:
             joint = int(np.argmax(ratio))
             name = right.joint_names[joint].removesuffix("_joint")
             found.append(
-                f"R2 of target_moment at {name} {own.r2[joint]:.4f}, as {robot.name} "
-                f"{other.r2[joint]:.3f}"
+                f"target_moment of {name} is explained within {_percent(own.misfit[joint])}, as "
+                f"{robot.name} within {_percent(other.misfit[joint])}"
             )
+            if not _GRAVITY[0] < other.gravity < _GRAVITY[1]:
+                found[-1] += f" and in a gravity of {other.gravity:.1f} m/s2"
         tool, scattered = self._scatter(right), self._scatter(robot)
         if tool is not None and scattered is not None and _better_poses(tool, scattered) > 0:
             found.append(
@@ -301,6 +379,11 @@ class _Evidence:
         return "; ".join(found)
 
 
+def _percent(share: float) -> str:
+    """A share in percent, with two digits."""
+    return f"{100.0 * share:.2g} %"
+
+
 def _better_torques(fit: TorqueFit | None, other: TorqueFit | None) -> int:
     """1 where an arm explains target_moment and another does not, -1 where it explains less."""
     if fit is None or other is None:
@@ -310,8 +393,18 @@ def _better_torques(fit: TorqueFit | None, other: TorqueFit | None) -> int:
         return -1
     ratio = np.maximum(other.misfit, _FINEST) / np.maximum(fit.misfit, _FINEST)
     decisive = _is_unexplained(other) and ratio.max() > _BETTER_JOINT and ratio.prod() > _BETTER
+    return int(decisive and _explains_torques(fit))
+
+
+def _explains_torques(fit: TorqueFit) -> bool:
+    """Whether an arm explains target_moment, in a setup that an arm can have."""
     plausible = _GRAVITY[0] < fit.gravity < _GRAVITY[1] and fit.mass > _LEAST_MASS
-    return int(decisive and plausible and bool((fit.misfit < _EXPLAINED).all()))
+    return plausible and bool((fit.misfit < _EXPLAINED).all())
+
+
+def _seconds(fit: TorqueFit) -> float:
+    """Time of filtered motion that was used [s]."""
+    return fit.samples / FILTERED_RATE
 
 
 def _is_unexplained(fit: TorqueFit) -> bool:

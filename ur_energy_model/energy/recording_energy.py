@@ -17,6 +17,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from ur_energy_model.codec import plain
+from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.consistency.arm_type import ArmTypeCheck
+from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, efficiency, interval
 from ur_energy_model.energy.powers import (
@@ -333,10 +336,11 @@ def recording_powers(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     bag, robot = Path(bag), calculator.robot
+    further = tuple(name for name in ARM_TYPE_FIELDS if name not in fields)
 
     def checked() -> Iterator[Telemetry]:
-        samples, clock = 0, ClockCheck(bag)
-        for batch in iterate_bag(bag, fields):
+        samples, clock, arm_type = 0, ClockCheck(bag), ArmTypeCheck()
+        for batch in iterate_bag(bag, (*fields, *further)):
             if not len(batch):
                 continue
             clock.update(batch.time)
@@ -345,12 +349,15 @@ def recording_powers(
             present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
             check_width(bag, batch, ("actual_qd", *present), robot.dof)
             samples += len(batch)
+            arm_type.observe(batch)
             if progress is not None:
                 progress(float("nan"), f"reading {bag.name}: {samples} samples")
-            yield batch
+            wanted = {name: batch[name] for name in batch.columns if name not in further}
+            yield replace(batch, columns=wanted)
         if samples == 0:
             raise RecordingError(bag, "holds no samples", "record again")
         clock.finish()
+        refuse(bag, arm_type.contradictions(robot))
 
     calculator.settle(batches := Rereading(checked))
     yield from filter(None, map(calculator, batches))

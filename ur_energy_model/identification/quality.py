@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ur_energy_model.consistency.arm_type import ArmTypeCheck
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
@@ -212,6 +214,7 @@ class Quality:
     condition_number: float | None  # of the base regressor; None if the robot is unknown
     refusal: str | None  # why identification refuses it, or None
     warnings: tuple[str, ...]  # for the user, one line each
+    contradictions: tuple[Contradiction, ...] = ()  # statements that the samples do not agree with
     visited: VisitedPath = field(default_factory=VisitedPath)  # joint angles that it passes through
 
     @property
@@ -231,6 +234,7 @@ class Quality:
         """All attributes but `visited`, ready for JSON."""
         out = dataclasses.asdict(self)
         del out["visited"]
+        out["contradictions"] = [each.as_json() for each in self.contradictions]
         for entry, joint in zip(out["joints"], self.joints, strict=True):
             entry["activity"] = joint.activity
         return {**out, "verdict": self.verdict}
@@ -291,7 +295,8 @@ def assess(
 ) -> Quality:
     """Quality of a recording, whole or in consecutive parts.
 
-    `robot`: its arm, for the condition number; None for no condition number.
+    `robot`: its arm as stated, which the samples may contradict, and for the condition number; None
+    for neither.
 
     Raises:
         MissingFieldError: neither positions nor currents were recorded.
@@ -305,7 +310,8 @@ def assess(
 class RecordingQualityCheck:
     """Gathers figures from consecutive parts of one recording, and judges them.
 
-    `robot`: its arm, for the condition number; None for no condition number.
+    `robot`: its arm as stated, which the samples may contradict, and for the condition number; None
+    for neither.
     """
 
     def __init__(self, robot: RobotDescription | None = None) -> None:
@@ -323,6 +329,7 @@ class RecordingQualityCheck:
         self._payloads: set[float] = set()
         self._conditioning: Conditioning | None = None
         self._visited = VisitedPath()
+        self._arm_type = ArmTypeCheck()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -349,6 +356,8 @@ class RecordingQualityCheck:
         if len(part) > 1 and sum(map(len, self._steps)) < _ENOUGH_STEPS:
             self._steps.append(np.diff(part.time))
         self._visited.observe(part)
+        if self.robot is not None:
+            self._arm_type.observe(part)
         if self.robot is not None and {"actual_q", "target_q"} & set(part.columns):
             if self._conditioning is None:
                 down = self._info.gravity
@@ -391,7 +400,8 @@ class RecordingQualityCheck:
         clipped = tuple(label for label, each in channels if each.clipped(stuck))
         seconds = 0.0 if self._activity is None else self._activity.seconds
         joints = self._joints()
-        refusal = self._refusal(seconds, joints, frozen)
+        contradictions = self._contradictions()
+        refusal = self._refusal(seconds, joints, frozen, contradictions)
         condition = None if self._conditioning is None else self._conditioning.number
         shares = {name: count[name] / max(1, samples) for name in _STATES}
         return Quality(
@@ -415,6 +425,7 @@ class RecordingQualityCheck:
             uses=tuple(Use(each, *self._use(each, joints, refusal, condition)) for each in _NEEDS),
             condition_number=condition,
             refusal=refusal,
+            contradictions=contradictions,
             warnings=tuple(self._warnings(seconds, joints, shares, frozen, clipped)),
             visited=self._visited,
         )
@@ -452,8 +463,16 @@ class RecordingQualityCheck:
             for j in range(n)
         )
 
+    def _contradictions(self) -> tuple[Contradiction, ...]:
+        """What the samples show of statements about the recording."""
+        return () if self.robot is None else self._arm_type.contradictions(self.robot)
+
     def _refusal(
-        self, seconds: float, joints: tuple[JointQuality, ...], frozen: tuple[str, ...]
+        self,
+        seconds: float,
+        joints: tuple[JointQuality, ...],
+        frozen: tuple[str, ...],
+        contradictions: tuple[Contradiction, ...],
     ) -> str | None:
         total, impossible = self._count["samples"], self._count["impossible"]
         if not total:
@@ -469,7 +488,7 @@ class RecordingQualityCheck:
             return f"covers {seconds:.2f} s without gaps; record at least {ENOUGH_SECONDS:.0f} s"
         if {f"actual_current_{j}" for j in range(len(joints))} <= set(frozen):
             return "actual_current is frozen on every joint (a lost connection?); record again"
-        return None
+        return next((each.words() for each in contradictions if each.refused), None)
 
     def _use(
         self,

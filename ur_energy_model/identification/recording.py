@@ -13,6 +13,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
+from ur_energy_model.consistency.arm_type import ArmTypeCheck
+from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.controller_torque import TARGET_RATE
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
@@ -460,7 +462,8 @@ FIELDS: tuple[str, ...] = (
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
     "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
     "payload", "payload_cog", "payload_inertia",
-    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", *READING_FIELDS,
+    "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", "actual_TCP_pose",
+    *READING_FIELDS,
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
 SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
@@ -489,10 +492,12 @@ def read_recording(
         RecordingError: no such bag, empty, damaged, or values that are not finite.
         MissingFieldError: a field that identification needs is not in it.
         WrongRobotError: it was recorded on another robot.
+        ContradictionError: its samples are those of another robot.
     """
     path, first, stream = Path(path), list[Telemetry](), None
     fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
     check, power, wall = RecordingQualityCheck(), PowerFit(robot), WallFit()
+    arm_type = ArmTypeCheck()
     parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
@@ -520,6 +525,7 @@ def read_recording(
         if batch.stamp is not None:
             stamps = [*stamps[:1], int(batch.stamp[0]), int(batch.stamp[-1])]
         check.observe(batch)
+        arm_type.observe(batch)
         power.accumulate(batch)
         wall.accumulate(batch)
         torque.append(batch)
@@ -540,6 +546,7 @@ def read_recording(
             progress(float("nan"), f"reading {path.name}: {samples} samples")
     if samples == 0:
         raise RecordingError(path, "holds no samples", "record again")
+    refuse(path, arm_type.contradictions(robot))
     stream = stream or started()
     parts.add(None, stream.finish())
     wall.finish()

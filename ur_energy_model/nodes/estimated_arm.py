@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ur_energy_model.consistency.arm_type import ArmTypeMonitor
 from ur_energy_model.energy.cycles import Cycle, Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
@@ -142,6 +143,7 @@ class EstimatedArm:
                 path=self.path,
                 script=None if parameters.script is None else read_script(parameters.script),
             )
+        self._arm_type = ArmTypeMonitor(self.robot)
         try:  # last, since it locks the state file
             self.estimator = LiveEstimator(
                 self.base,
@@ -177,7 +179,9 @@ class EstimatedArm:
 
     @property
     def _arm_warning(self) -> str | None:
-        """Why the intervals of another arm's model are wider; None for the arm's own."""
+        """That the samples are of another type of arm, or the model of another arm; else None."""
+        if self._arm_type.contradiction is not None:
+            return self._arm_type.contradiction.words().replace("--robot ", "robot_model:=")
         warning = self.estimator.arm_warning
         return None if warning is None else warning.replace("--same-arm", "same_arm:=true")
 
@@ -208,10 +212,11 @@ class EstimatedArm:
         return True
 
     def offer(self, batch: Telemetry, attempt: int) -> None:
-        """Learn from the next samples; never waits.
+        """Compare the arm with the next samples, and learn from them; never waits.
 
         `attempt` is how many times the source was opened; a bag is learned from once.
         """
+        self._arm_type.observe(batch)
         if self.learning is not None and (attempt <= 1 or self._parameters.source != "bag"):
             self.learning.offer(batch)
 

@@ -17,6 +17,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model import topics_and_services as names
+from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.effort_stream import EFFORT, EffortStream
 from ur_energy_model.energy.cycles import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
@@ -56,7 +57,7 @@ SWITCH_INTERVAL = 0.0002
 def fields_of(parameters: EstimatorParameters) -> tuple[str, ...]:
     """RTDE fields that the estimator requests from a controller."""
     learned = () if parameters.learn == "off" else LEARNED_FIELDS
-    return tuple(dict.fromkeys((*LIVE_FIELDS, *learned)))
+    return tuple(dict.fromkeys((*LIVE_FIELDS, *ARM_TYPE_FIELDS, *learned)))
 
 
 class EstimatorNode(ManagedNode):

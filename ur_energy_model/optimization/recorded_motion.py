@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from ur_energy_model.consistency.arm_type import ArmTypeCheck
+from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.energy.cycles import TRIGGER_FIELD
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
 from ur_energy_model.energy.program import LINE
@@ -29,8 +31,9 @@ from ur_energy_model.typing import Array, Mask
 
 LONGEST = 900.0  # longest part of a recording that is read [s]; bounds memory and time
 FIELDS: tuple[str, ...] = (
-    "target_q", "target_qd", "target_qdd", "actual_q", "actual_qd", "joint_temperatures",
-    "joint_mode", "robot_mode", "safety_mode", *TRIGGER_FIELD.values(), *PAYLOAD,
+    "target_q", "target_qd", "target_qdd", "target_moment", "actual_q", "actual_qd",
+    "joint_temperatures", "joint_mode", "robot_mode", "safety_mode",
+    *TRIGGER_FIELD.values(), *PAYLOAD,
     "actual_robot_voltage", "actual_robot_current", "actual_TCP_pose", LINE,
     "speed_scaling", "target_speed_fraction",
 )  # fmt: skip
@@ -64,9 +67,13 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
     Raises:
         RecordingError: unusable values, or the arm was moved by hand (freedrive).
         WrongRobotError: it was recorded on another robot.
+        ContradictionError: its samples are those of another robot.
         MissingFieldError: neither target nor measured positions are recorded.
     """
     telemetry, cut = _read(Path(path), robot)
+    arm_type = ArmTypeCheck()
+    arm_type.observe(telemetry)
+    refuse(path, arm_type.contradictions(robot))
     columns = telemetry.columns
     known = "target_qd" in columns and "target_qdd" in columns
     by_hand = np.any(columns.get("robot_mode", np.zeros(0)) == BACKDRIVE)

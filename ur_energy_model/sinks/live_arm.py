@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from ur_energy_model.consistency.arm_type import ArmTypeMonitor
 from ur_energy_model.energy.cycles import Cycle, Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import efficiency
@@ -213,6 +214,7 @@ class LiveArm:
         self.actions = estimator_actions(self._known, self._lock, None)
         self._outlets = SinkGroup(())
         self._estimator: LiveEstimator | None = None
+        self._arm_type: ArmTypeMonitor | None = None
         self._words = ""
         self._last: Telemetry
 
@@ -246,9 +248,14 @@ class LiveArm:
                 reading=self._reading(viewer),
                 cycle=estimator.cycles[-1] if estimator.cycles else None,
                 disk_problem=estimator.disk_problem,
-                arm_warning=estimator.arm_warning,
+                arm_warning=self._arm_warning(estimator),
                 **self._program_state(),
             )
+
+    def _arm_warning(self, estimator: LiveEstimator) -> str | None:
+        """That the samples are those of another type of arm, or the model of another arm."""
+        found = None if self._arm_type is None else self._arm_type.contradiction
+        return estimator.arm_warning if found is None else found.words()
 
     def _program_state(self) -> dict[str, Any]:
         counted, found = self._program, dict[Part, ProgramState]()
@@ -277,7 +284,10 @@ class LiveArm:
                 model, robot, self._options, on_cycle=note, on_powers=self._follow_program
             )
             self._program = ProgramEnergy(known.channels, self._script)
+            self._arm_type = ArmTypeMonitor(robot)
             self._estimator = known
+        if self._arm_type is not None:
+            self._arm_type.observe(batch)
         with self._lock:
             self._estimator.update(batch)
             self._last = batch

@@ -90,6 +90,52 @@ class TelemetrySource(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
+class ObservedSource(ClosedOnExit):
+    """A source whose batches are shown to a function before they are passed on.
+
+    Args:
+        source: of samples.
+        observe: called with each batch, in the thread that reads; must not take long.
+    """
+
+    def __init__(self, source: TelemetrySource, observe: Callable[[Telemetry], None]) -> None:
+        self._source, self._observe = source, observe
+
+    @property
+    def info(self) -> RecordingInfo:
+        """Robot and recording."""
+        return self._source.info
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self._source.fields
+
+    @property
+    def status(self) -> LinkStatus:
+        """State of the connection."""
+        return self._source.status
+
+    def take_events(self) -> list[Event]:
+        """Events of the source since the last call."""
+        return self._source.take_events()
+
+    def read(self, timeout: float) -> Telemetry | None:
+        """Next batch, as of the source."""
+        batch = self._source.read(timeout)
+        if batch is not None:
+            self._observe(batch)
+        return batch
+
+    def __enter__(self) -> Self:
+        self._source.__enter__()
+        return self
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+
 # One connection for several consumers.
 
 READ_TIMEOUT = 0.2
