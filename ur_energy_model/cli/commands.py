@@ -302,6 +302,7 @@ $ ur_energy optimize --before bags/monday --after bags/tuesday bags/wednesday
 $ ur_energy optimize --history plant --changed 2026-05-12
 model [MODEL.yaml]  identified model
 bag [BAG]  recording of the running program (a rosbag2 directory)
+@same-arm
 --cycle-time S 0.001:3600  duration of the new cycle in seconds (default: that of the recorded one)
 --power-off-after S 0.001:3600  let the arm switch off in waits longer than this, in seconds
 --jerk RAD/S^3 1:1e6  largest jerk of the joints (default: no limit)
@@ -348,6 +349,8 @@ $ ur_energy identify short --fleet arms -o new_arm.yaml
 @bags recordings to fit, all together
 @robot the one that the bags name
 @validate
+--same-arm  the recordings are of one arm, whatever the serial numbers are, as after an exchange of
+    its control box
 -o --output MODEL.yaml!  model file to write; with --per-arm, folder of the models
 @overwrite
 --per-arm  one model per arm (serial number) into the folder OUTPUT; arms of one joint size share

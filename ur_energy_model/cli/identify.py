@@ -110,6 +110,7 @@ def _options_given(options: argparse.Namespace) -> IdentificationOptions:
         friction=options.friction,
         power_model=options.power_model,
         identify_tensors=options.link_tensors == "identify",
+        same_arm=options.same_arm,
     )
 
 

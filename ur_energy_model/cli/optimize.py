@@ -19,8 +19,10 @@ from ur_energy_model.cli.output import (
     print_line,
     print_table,
     progress,
+    warn,
 )
 from ur_energy_model.cli.parser import is_recording
+from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.experiment.cycle_exports import export_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
 from ur_energy_model.experiment.execution import ExecutionPlan
@@ -33,6 +35,7 @@ from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.report.optimization import energies_table, measured_table
+from ur_energy_model.telemetry.bag.reader import read_info
 
 PAGE = "optimize.html"  # in the folder of -o
 PROOF = "proof"  # recording of the run, in the folder of -o
@@ -56,6 +59,8 @@ def run(options: argparse.Namespace) -> None:
     elif options.output is not None:
         page = options.output / PAGE
     model = model_needed(options, options.bag)
+    model, warning = model_of_arm(model, read_info(options.bag), same_arm=options.same_arm)
+    warnings = [] if warning is None else [warning]
     names = "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
     wanted = OptimizationOptions(
         **picked(options, f"{names} max_speedup"),
@@ -81,8 +86,9 @@ def run(options: argparse.Namespace) -> None:
         write_text(page, render(optimization_page(made)))
         note(f"page written to {page}; open it in a browser")
     if options.json:
-        print_json(optimized.as_json())
+        print_json({**optimized.as_json(), "warnings": warnings})
     else:
+        warn(warnings)
         print_cycle(optimized, pareto=options.pareto)
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ur_energy_model.cli.arguments import chosen_model
-from ur_energy_model.cli.output import note, print_json, print_line, print_table, progress
+from ur_energy_model.cli.output import (
+    note,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    warn,
+)
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.profile import (
     UNATTRIBUTED,
@@ -75,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(content)
         return
+    warn(content["warnings"])
     from ur_energy_model.report.profile import changes_table, part_table, shift_tables
 
     title = f"{found.program or 'program'}: {found.energy:.1f} J in {found.duration:.1f} s"

@@ -89,12 +89,20 @@ class ArmTypeCheck:
     def __init__(self) -> None:
         self._windows = SampleWindows(FIELDS)
         self._info = RecordingInfo()
+        self._evidence: dict[int, _Evidence] = {}  # of the samples so far, by number of joints
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""
         if len(part):
             self._info = part.info
             self._windows.add(part)
+            self._evidence.clear()
+
+    def _evidence_for(self, dof: int) -> _Evidence:
+        """Fits of the samples so far, for arms with so many joints."""
+        if dof not in self._evidence:
+            self._evidence[dof] = _Evidence(self._windows.windows(), dof)
+        return self._evidence[dof]
 
     @property
     def seconds(self) -> float:
@@ -114,26 +122,25 @@ class ArmTypeCheck:
         Returns:
             Nothing, or one contradiction, for which the recording is refused.
         """
-        return _contradictions(self._windows.windows(), self._info, robot, stated, remedy)
+        evidence = self._evidence_for(robot.dof)
+        return _contradictions(evidence, self._info, robot, stated, remedy)
 
     def fitting_arms(self) -> tuple[str, ...]:
         """Names of the arms whose constants explain the samples; none where these do not decide.
 
         UR5e and UR7e, or UR10e and UR12e, have the same constants and are named together.
         """
-        evidence = _Evidence(self._windows.windows(), 6)
-        return evidence.only_arms()
+        return self._evidence_for(6).only_arms()
 
 
 def _contradictions(
-    windows: Sequence[Telemetry],
+    evidence: _Evidence,
     info: RecordingInfo,
     robot: RobotDescription,
     stated: str | None,
     remedy: str | None,
 ) -> tuple[Contradiction, ...]:
     """See `ArmTypeCheck.contradictions`."""
-    evidence = _Evidence(windows, robot.dof)
     if not evidence.doubts(robot):
         return ()
     names = evidence.arms_better_than(robot)
@@ -195,7 +202,8 @@ class ArmTypeMonitor:
 
     def _compare(self, windows: Sequence[Telemetry], info: RecordingInfo) -> None:
         stated = f"the arm is stated to be a {self._robot.name}"
-        found = _contradictions(windows, info, self._robot, stated, "state it with {options}")
+        evidence = _Evidence(windows, self._robot.dof)
+        found = _contradictions(evidence, info, self._robot, stated, "state it with {options}")
         self.contradiction = found[0] if found else None
 
     def finish(self) -> Contradiction | None:
@@ -215,10 +223,16 @@ def _package_arms() -> tuple[RobotDescription, ...]:
     return tuple(load_robot(name) for name in available_robots())
 
 
-def _constants(robot: RobotDescription) -> tuple[bytes, ...]:
-    """The constants that torques and poses depend on, to compare arms for equality."""
-    arrays = (robot.d, robot.a, robot.alpha, robot.theta, robot.origin, robot.mass,
-              robot.center_of_mass, robot.inertia)  # fmt: skip
+_Constants = tuple[bytes, ...]
+
+
+def _constants(robot: RobotDescription) -> _Constants:
+    """The constants that torques, poses and currents depend on, to compare arms for equality."""
+    arrays = (
+        *(robot.d, robot.a, robot.alpha, robot.theta, robot.origin),
+        *(robot.mass, robot.center_of_mass, robot.inertia),
+        *(robot.gear_ratio, robot.torque_constant),
+    )
     return tuple(np.round(values, 9).tobytes() for values in arrays)
 
 
@@ -233,37 +247,40 @@ class _Evidence:
         decided = bool(self._torque_windows) or len(self._q) > 0
         self._current_windows = [] if decided else _current_windows(same)
         self._speed = _lasting_speed(same, dof)
-        self._torque_fits: dict[str, TorqueFit | None] = {}
-        self._current_fits: dict[str, TorqueFit | None] = {}
-        self._scatters: dict[str, float] = {}
+        self._torque_fits: dict[_Constants, TorqueFit | None] = {}
+        self._current_fits: dict[_Constants, TorqueFit | None] = {}
+        self._scatters: dict[_Constants, float] = {}
 
     # Figures of one arm.
 
     def _torque(self, robot: RobotDescription) -> TorqueFit | None:
-        if robot.source not in self._torque_fits:
+        key = _constants(robot)
+        if key not in self._torque_fits:
             windows = self._torque_windows
             fit = torque_fit(windows, robot) if windows else None
             if fit is not None and fit.measured and _seconds(fit) < _LEAST_MEASURED:
                 fit = None
-            self._torque_fits[robot.source] = fit
-        return self._torque_fits[robot.source]
+            self._torque_fits[key] = fit
+        return self._torque_fits[key]
 
     def _current(self, robot: RobotDescription) -> TorqueFit | None:
-        if robot.source not in self._current_fits:
+        key = _constants(robot)
+        if key not in self._current_fits:
             windows = self._current_windows
             fit = current_fit(windows, robot) if windows else None
             if fit is not None and _seconds(fit) < _LEAST_CURRENTS:
                 fit = None
-            self._current_fits[robot.source] = fit
-        return self._current_fits[robot.source]
+            self._current_fits[key] = fit
+        return self._current_fits[key]
 
     def _scatter(self, robot: RobotDescription) -> float | None:
         """Scatter of the tool [m]; None without poses, or where the base frame may be another."""
         if not len(self._q) or robot.generation == "other":
             return None
-        if robot.source not in self._scatters:
-            self._scatters[robot.source] = tool_scatter(robot, self._q, self._position)
-        return self._scatters[robot.source]
+        key = _constants(robot)
+        if key not in self._scatters:
+            self._scatters[key] = tool_scatter(robot, self._q, self._position)
+        return self._scatters[key]
 
     def _too_fast(self, robot: RobotDescription) -> bool:
         if robot.generation == "other":

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.same_origin import another_program
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import MOST_MARKS, CycleDetector, Mark, Marks
 from ur_energy_model.energy.meter import interval, trapezoid_weights
@@ -198,6 +200,8 @@ class ProgramProfile:
     program: str | None  # name of the program, None if unknown
     script: Script | None  # None without one
     counted: ProgramEnergy  # energies by place
+    warnings: tuple[str, ...] = ()  # for the user, one line each
+    contradictions: tuple[Contradiction, ...] = ()  # of the script, with the recording
 
     @property
     def energy(self) -> float:
@@ -257,6 +261,8 @@ class ProgramProfile:
         )
         return {
             "program": self.program,
+            "warnings": [*self.warnings, *(each.words() for each in self.contradictions)],
+            "contradictions": [each.as_json() for each in self.contradictions],
             "energy": self.energy,
             "duration": self.duration,
             "nodes": nodes,
@@ -331,7 +337,7 @@ def profile_program(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     info = read_info(bag)
-    matched, _ = model_of_arm(model, info, same_arm=same_arm)
+    matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
     counted, detector = ProgramEnergy(calculator.channels, script), CycleDetector()
     program = info.program
@@ -345,8 +351,10 @@ def profile_program(
         counted.update(table, detector.find(table.samples), begins)
         if counted.here.line:
             program = table.samples.info.program or program
+    warnings = [] if warning is None else [warning]
+    contradictions = [] if script is None else another_program(script.name, program)
     program = program if script is None else script.name
-    return ProgramProfile(program, script, counted)
+    return ProgramProfile(program, script, counted, tuple(warnings), tuple(contradictions))
 
 
 def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dict[int, datetime]:

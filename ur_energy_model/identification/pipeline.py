@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import __version__
+from ur_energy_model.consistency.same_origin import check_one_arm
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError
@@ -75,6 +76,7 @@ class IdentificationOptions:
     payload: Payload | None = None
     identify_tensors: bool = False  # instead of using the robot file's link tensors
     prior: ArmPrior = OF_TYPE  # from other arms of a fleet
+    same_arm: bool = False  # the recordings are of one arm, whatever the serial numbers are
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ def identify(
     with ExitStack() as opened:
         work = _Work(each, progress)
         given = work.read(bags, described, opened, KeptTime.of_each(len(bags)))
+        if not options.same_arm:
+            check_one_arm([(recording.path, recording.info) for recording in given])
         held_out = work.read(validate, described, opened, None)
         arm = ArmFit(described, given, held_out, options)
         pairs = list[tuple[Recording, RecordingDynamics]]()

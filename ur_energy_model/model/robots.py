@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import ranges
-from ur_energy_model.arm_names import product_name
+from ur_energy_model.arm_names import is_reported_model, product_name
 from ur_energy_model.errors import RobotFileError
 from ur_energy_model.files import config_file
 from ur_energy_model.typing import Array, Mask
@@ -129,6 +129,13 @@ def load_robot(name_or_file: str | Path) -> RobotDescription:
     if path.suffix not in {".yaml", ".yml"}:
         path = config_file("robots", f"{product_name(str(name_or_file))}.yaml")
         if not path.is_file() or path.parent != config_file("robots"):
+            if is_reported_model(str(name_or_file)):
+                problem = "is an arm type that this package has no constants of"
+                remedy = (
+                    "write a robot file of it (docs/generic_models.md, Another arm), identify a "
+                    "model with --robot FILE.yaml, and give that"
+                )
+                raise RobotFileError(str(name_or_file), problem, remedy)
             remedy = f"use one of {', '.join(available_robots())} or the path of a robot YAML file"
             raise RobotFileError(str(name_or_file), "no such robot", remedy)
     return _parse(path, YamlTree.read(path, RobotFileError, _REMEDY))
