@@ -14,6 +14,7 @@ from test.energy.known_arm import RATE, known_model, motion
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy
 from ur_energy_model.plant.add import Added, BagWork, add_bags
+from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.telemetry.samples import Telemetry
 
 SERIAL = "20235512345"
@@ -99,6 +100,12 @@ def complete_sources(store: Path) -> list[dict[str, Any]]:
     found = rows(store, "sources")
     log = DeltaTable(store / "seconds") if (store / "seconds" / "_delta_log").exists() else None
     return [r for r in found if log and log.transaction_version(r["source"]) is not None]
+
+
+def sources_of(store: Path) -> list[str]:
+    """Sources that the store has, also before their rows are in the logs of the tables."""
+    names = [row.source for row in HistoryStore(store).records()]
+    return [name for name in names if HistoryStore(store).has(name)]
 
 
 def files_of(store: Path, table: str = "seconds") -> list[Path]:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.plant.energy_parts import NOTHING
 from ur_energy_model.plant.schema import arrow_schema, arrow_table
+from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store import HistoryStore
-from ur_energy_model.plant.store_files import SourceRecord
 from ur_energy_model.typing import Array
 
 JOINTS = ("base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3")
@@ -79,7 +79,13 @@ def add_tables(store: Path, arm: str, source: str, tables: dict[str, pa.Table]) 
         named = pa.array([source] * len(rows), rows.schema.field(column).type)
         tables[name] = rows.set_column(column, rows.schema.field(column), named)
     counts = {name: len(rows) for name, rows in tables.items()}
-    record = SourceRecord(source, source, arm, "ur5e", "generic", 0, 0, True, counts, 0.0, 0.0, 0.0)
+    times = [
+        1000 * time for rows in tables.values() for time in rows.column(0).cast("int64").to_pylist()
+    ]
+    span = (min(times, default=0), max(times, default=0) + 60 * 10**9)
+    record = SourceRecord(
+        source, source, arm, "ur5e", "generic", *span, True, counts, 0.0, 0.0, 0.0
+    )
     HistoryStore(store).add(record, tables, NOTHING)
 
 

@@ -28,11 +28,13 @@ from test.plant.made_up_bags import (
     file_count,
     files_of,
     rows,
+    sources_of,
     total,
 )
 from ur_energy_model.cli.main import main
 from ur_energy_model.errors import printable
 from ur_energy_model.model.model_file import save_model
+from ur_energy_model.plant import holdings as holdings_module
 from ur_energy_model.plant import store as store_module
 from ur_energy_model.plant.add import Added, BagWork, add_bags
 from ur_energy_model.plant.schema import model_key
@@ -74,12 +76,15 @@ def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag
     names = {row["source"] for row in before}
     there = [row for row in rows(store) if row["source"] in names]
     assert there == [row for row in rows(whole) if row["source"] in names], most_files
+    there_already = sources_of(store)
+    assert names <= {*there_already}
     other = adder(store, bags)
     mine = added(store, bags)
     out, err = other.communicate(timeout=100)
     assert other.returncode == 0, err
-    assert len(before) + json.loads(out)["added"] + len(mine.records) == len(bags), most_files
-    assert json.loads(out)["skipped"] + len(mine.skipped) == len(bags) + len(before)
+    count = len(there_already)
+    assert count + json.loads(out)["added"] + len(mine.records) == len(bags), most_files
+    assert json.loads(out)["skipped"] + len(mine.skipped) == len(bags) + count
     assert HistoryStore(store).holdings().warnings == ()
     assert total(store, "accounted") == pytest.approx(total(whole, "accounted"), abs=0.01)
     overlap = sum(estimated(bag).duration for bag in bags) - total(store, "accounted")
@@ -198,7 +203,7 @@ ALL = (*FOREIGN, *LINKED, *PIPES)
 def test_foreign_content_is_named_and_left(
     cell: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "MOST_LINES", 1000)
+    monkeypatch.setattr(holdings_module, "MOST_LINES", 1000)
     store, outside = cell / "store", cell / "outside"
     for name in ALL:
         (store / name).parent.mkdir(parents=True, exist_ok=True)

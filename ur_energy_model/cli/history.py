@@ -68,6 +68,7 @@ def _work_of(options: argparse.Namespace) -> BagWork:
         arm=None if options.arm is None else arm_name(RecordingInfo(serial=options.arm)),
         path=options.model,
         scripts=tuple(map(read_script, options.script)),
+        script_files=tuple(options.script),
         **picked(options, "cycle_trigger cycle_output same_arm"),
     )
 

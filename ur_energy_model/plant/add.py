@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
-from ur_energy_model.energy.program import LINE, Script
+from ur_energy_model.energy.program import LINE, Script, read_script
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import RecordingError, UrEnergyError, printable
@@ -33,9 +34,9 @@ from ur_energy_model.plant.energy_parts import (
     host_times,
 )
 from ur_energy_model.plant.rows import CycleRows, HealthRows, ProgramRows, second_rows
-from ur_energy_model.plant.schema import SourceKeys
+from ur_energy_model.plant.schema import ModelRow, SourceKeys, model_row
+from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store import HistoryStore, OverlapError
-from ur_energy_model.plant.store_files import SourceRecord
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
@@ -97,6 +98,8 @@ def _state(path: Path) -> State:
 # The history of one bag
 
 TAKEN_AT_ONCE = 4096  # parts of which rows are made together
+_SETTINGS = ("cycle_trigger", "cycle_output", "same_arm")
+"""Attributes of `BagWork` that rows depend on, besides arm, model and scripts."""
 MOST_OVERLAPS = 5
 """Times that the history of a bag is made again because others have added the same time."""
 
@@ -107,6 +110,7 @@ class BagHistory(NamedTuple):
     record: SourceRecord
     tables: dict[str, pa.Table]
     ranges: TimeRanges
+    model: ModelRow
     warnings: tuple[str, ...]
 
 
@@ -116,7 +120,10 @@ class BagWork:
 
     Without a model (with its `model_key` and path) it takes the generic one of the type that each
     bag names; without the name of the arm, the serial number (or type) in the bag. What starts a
-    cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts`: see ProgramRows.
+    cycle: see CycleDetector; `same_arm`: see `model_of_arm`; `scripts` of the files
+    `script_files`: see ProgramRows; `row` is that of the model
+    where it is known. A bag that was added before, and whose rows are lost, is added
+    with the model, arm and settings of then.
     """
 
     address: str
@@ -128,6 +135,8 @@ class BagWork:
     same_arm: bool = False
     path: Path | None = None
     scripts: tuple[Script, ...] = ()
+    script_files: Sequence[Path] = ()
+    row: ModelRow | None = None
 
     @cached_property
     def _store(self) -> HistoryStore:
@@ -146,7 +155,27 @@ class BagWork:
         source, store = bag_hash(bag), self._store
         if store.has(source):
             return source
-        info, model = read_info(bag), self.model
+        earlier = store.record(source)
+        if earlier is not None and earlier.robot:
+            return self._as_before(earlier)._history(bag, source)
+        return self._history(bag, source)
+
+    def _as_before(self, earlier: SourceRecord) -> BagWork:
+        """The work by which a bag was added before: the same rows are made again."""
+        model, row = self._store.model(earlier, (self.model_name, self.model))
+        settings = json.loads(earlier.settings or "{}")
+        known = {name: settings[name] for name in _SETTINGS if name in settings}
+        again = replace(self, model=model, model_name=earlier.model, arm=earlier.arm, row=row)
+        again = replace(again, **known)
+        files = tuple(map(Path, settings.get("scripts", ())))
+        if all(file.is_file() for file in files):  # otherwise those that are given now
+            scripts = tuple(map(read_script, files))
+            again = replace(again, scripts=scripts, script_files=files)
+        return again
+
+    def _history(self, bag: Path, source: str) -> BagHistory:
+        """History of a bag that the store does not have as it was written."""
+        store, info, model = self._store, read_info(bag), self.model
         if model is None:
             if info.robot is None:
                 remedy = "give --robot NAME, such as --robot ur5e, or a model file"
@@ -183,7 +212,7 @@ class BagWork:
                 continue
             seconds.append(second_rows(done, keys, channels))
             cycles.update(done)
-            times += [int(done.begin[0]), int(done.end[-1])]
+            times += [int(done.begin.min()), int(done.end.max())]
             accounted += float(done.accounted[~done.covered].sum())
             left_out += float(done.accounted[done.covered].sum())
             if host_time:
@@ -198,17 +227,24 @@ class BagWork:
             **vars(keys),
             bag=printable(str(bag.absolute())),
             arm=arm,
-            start=times[0],
-            end=times[-1],
+            start=min(times),
+            end=max(times),
             host_time=host_time,
             rows={name: len(table) for name, table in rows.items()},
             energy=float(np.sum(rows["seconds"]["total_energy"].to_numpy())),
             accounted=accounted,
             left_out=left_out,
+            settings=self._settings(),
         )
         warnings = *filter(None, [warning]), *repetition(calculator.repeated)
         # Stretches of others that are shorter than the pauses that joining bridges are cut out.
-        return BagHistory(record, rows, ranges.without(others), warnings)
+        named = self.row or model_row(keys, self.model, self.path)
+        return BagHistory(record, rows, ranges.without(others), named, warnings)
+
+    def _settings(self) -> str:
+        """What rows depend on besides bag, arm and model, as JSON."""
+        scripts = [printable(str(path.absolute())) for path in self.script_files]
+        return json.dumps({name: getattr(self, name) for name in _SETTINGS} | {"scripts": scripts})
 
 
 # Adding
@@ -244,9 +280,8 @@ def add_bags(
     """
     store, added = HistoryStore(work.address), Added()
     store.take_over()
-    store.has("")  # a store that cannot be read is refused at once, not once per bag
+    store.mend()
     work = replace(work, address=store.address)
-    model = (work.model, work.path)
 
     def begin(bag: Path) -> tuple[float, str]:
         """Sort key; bags that cannot be read come last."""
@@ -262,7 +297,7 @@ def add_bags(
             if not isinstance(history, BagHistory):
                 break
             try:
-                record = store.add(history.record, history.tables, history.ranges, model)
+                record = store.add(history.record, history.tables, history.ranges, history.model)
                 break
             except OverlapError:  # others have written the same time since it was made
                 (result,) = for_each(work, [bag])

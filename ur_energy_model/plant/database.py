@@ -152,7 +152,7 @@ class HistoryDatabase(ClosedOnExit):
 
     Tables that the store does not have yet are empty. Columns that older files lack are NULL. The
     rows are those of a period, whose zone is that of dates and hours, and of some arms, () for all.
-    `warnings` are those of `HistoryStore.holdings`.
+    `warnings` and `lost` are those of `HistoryStore.holdings`.
 
     Raises:
         StoreError: the store cannot be read.
@@ -174,6 +174,7 @@ class HistoryDatabase(ClosedOnExit):
             first, last = self.period.days
             holdings = store.holdings(first, last, arms)
             self.warnings = holdings.warnings
+            self.lost = holdings.lost
             for table in TABLES.keys() - {"joint_seconds"}:  # here it is a view of seconds
                 rows, columns = store.rows(table, holdings), "*"
                 if table not in UNDIVIDED:

@@ -37,7 +37,7 @@ from ur_energy_model.plant.rows import (
     joint_rows,
     second_rows,
 )
-from ur_energy_model.plant.schema import LIVE, SourceKeys
+from ur_energy_model.plant.schema import LIVE, ModelRow, SourceKeys
 from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
 from ur_energy_model.telemetry.samples import arm_name
@@ -73,13 +73,14 @@ class LiveRows:
         self._fixed: list[PartTable] = []  # parts whose energies do not change any more
         self._waiting: PartTable | None = None  # the parts after these
         self._newest = 0  # hour of the newest part
-        names = ("cycles", "health", "program_nodes", "seconds", "joint_seconds")
+        self._model: ModelRow | None = None
+        names = ("cycles", "health", "program_nodes", "seconds")
         self._rows: dict[str, list[Rows]] = {table: [] for table in names}
-        """Final rows that are not in the store."""
-        self._open: dict[str, list[str]] = {table: [] for table in names}
+        """Final rows that are not in the store; those of joints follow from `seconds`."""
+        self._open: list[str] = []
         """Paths of the files with other rows, which the next writing replaces."""
-        self._files: dict[tuple[str, int], list[str]] = {}
-        """Paths of the files with final rows of a table in an hour that is not over."""
+        self._files: dict[int, list[str]] = {}
+        """Paths of the files with final rows of an hour that is not over."""
 
     def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
@@ -131,7 +132,8 @@ class LiveRows:
             StoreError: the store cannot be written; the rows stay in memory.
         """
         if self._calculator is not None:
-            store.keep_model(self.keys, self._calculator.model, self._path)
+            model = self._calculator.model
+            self._model = store.keep_model(self.keys, model, self._path)
         while self._fixed:
             marked, rows = self._seconds(store, self._fixed[0])
             self._cycles.update(marked)
@@ -139,35 +141,39 @@ class LiveRows:
             self._rows["cycles"].append((self._cycles.take(self.keys), NOTHING))
             del self._fixed[0]
         waiting = [] if self._waiting is None else [self._seconds(store, self._waiting)[1]]
-        for table in ("cycles", "health", "program_nodes"):
-            self._write(store, table)
         try:
-            written = self._write(store, "seconds", waiting)
+            self._write(store, waiting)
         except OverlapError:  # another process has just added a recording of this time
-            final = self._rows["seconds"]
-            final[:], waiting = self._left(store, final), self._left(store, waiting)
-            written = self._write(store, "seconds", waiting)
-        self._rows["joint_seconds"] += self._joints(written)
-        self._write(store, "joint_seconds", self._joints(waiting))
-        for (table, hour), paths in list(self._files.items()):
+            self._rows["seconds"] = self._left(store, self._rows["seconds"])
+            self._write(store, self._left(store, waiting))
+        for hour, paths in list(self._files.items()):
             if last or hour < self._newest:
-                store.join(table, paths)
-                del self._files[table, hour]
+                store.join(paths)
+                del self._files[hour]
 
-    def _write(
-        self, store: HistoryStore, table: str, waiting: list[Rows] | None = None
-    ) -> list[Rows]:
-        """Write the final rows of a table, which are returned, and those that wait."""
-        final = list(self._rows[table])
-        new, rest = _by_hour(table, final), _by_hour(table, waiting or [])
-        if new or rest or self._open[table]:
-            files = [(day, part, time) for _, day, part, time in (*new, *rest)]
-            paths = store.write_live(table, self.arm, self.keys.source, files, self._open[table])
-            for (hour, *_), path in zip(new, paths, strict=False):
-                self._files.setdefault((table, hour), []).append(path)
-            self._open[table] = paths[len(new) :]
-        del self._rows[table][: len(final)]
-        return final
+    def _write(self, store: HistoryStore, waiting: list[Rows]) -> None:
+        """Write the final rows of all tables and those of seconds that wait, in one change.
+
+        Raises:
+            OverlapError: another process has added time of them; nothing is written.
+        """
+        final = {**self._rows, "joint_seconds": self._joints(self._rows["seconds"])}
+        rest = {"seconds": waiting, "joint_seconds": self._joints(waiting)}
+        new = {table: _by_hour(table, rows) for table, rows in final.items()}
+        open_ones = {table: _by_hour(table, rows) for table, rows in rest.items()}
+        files = {
+            table: [part for _, *part in (*parts, *open_ones.get(table, ()))]
+            for table, parts in new.items()
+        }
+        if any(files.values()) or self._open:
+            paths = store.write_live(self.arm, self.keys.source, files, self._open, self._model)
+            self._open = []
+            for table, parts in new.items():
+                for (hour, *_), path in zip(parts, paths[table], strict=False):
+                    self._files.setdefault(hour, []).append(path)
+                self._open += paths[table][len(parts) :]
+        for rows in self._rows.values():
+            rows.clear()
 
     def _seconds(self, store: HistoryStore, parts: PartTable) -> tuple[PartTable, Rows]:
         """The parts, those that other sources cover marked, and their rows."""

@@ -7,7 +7,9 @@ live writer.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.errors import printable
+from ur_energy_model.files import open_regular
 from ur_energy_model.learning.state import file_digest
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC
@@ -173,6 +176,7 @@ MODELS: tuple[Column, ...] = (
     Column("serial", "text", "", "of the arm that was identified", nullable=True),
     Column("date", "text", "", "when it was identified, ISO 8601", nullable=True),
     Column("path", "text", "", "absolute path of the model file when it was used", nullable=True),
+    Column("content", "text", "", "of the model file: bags are added again with it", nullable=True),
 )
 """Per model that energies were computed with; a generic one has a row per type of arm."""
 
@@ -191,8 +195,10 @@ SOURCES: tuple[Column, ...] = (
     Column("energy", "number", "J", "sum of total_energy of seconds"),
     Column("accounted", "number", "s", "time integrated over"),
     Column("left_out", "number", "s", "time that other sources had covered"),
+    Column("program_nodes", "integer", "", "number of rows of program_nodes", nullable=True),
+    Column("settings", "text", "", "options of history add, JSON", nullable=True),
 )
-"""Per bag. A source counts if the log of `seconds` has its transaction."""
+"""Per bag: numbers of rows are those that it had when it was added."""
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "seconds": SECONDS,
@@ -263,20 +269,32 @@ def model_key(model: Path | None) -> str:
     return GENERIC if digest is None else digest[:DIGITS]
 
 
-def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> pa.Table:
-    """The row of the table `models`, see `HistoryStore.keep_model`."""
+ModelRow = Mapping[str, str | None]  # a row of the table `models`
+
+
+def model_row(keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> ModelRow:
+    """The row of the model that a source was computed with; model and path are None if generic.
+
+    The content is left out if the file is another one by now, or no text.
+    """
     made = {} if model is None or path is None else model.provenance
 
     def text(name: str) -> str | None:
         return None if made.get(name) is None else str(made[name])
 
-    row = {
+    digest, content = None, None
+    if path is not None:
+        with suppress(OSError, UnicodeDecodeError), open_regular(path) as file:
+            found = file.read()
+            digest = hashlib.sha256(found).hexdigest()
+            content = found.decode() if digest.startswith(keys.model) else None
+    return {
         "model": keys.model,
         "robot": keys.robot,
-        "sha256": None if path is None else file_digest(path),
+        "sha256": digest,
         "serial": text("serial"),
         "date": text("date"),
         # A path can have any bytes, a column only UTF-8.
         "path": None if path is None else printable(str(path.absolute())),
+        "content": content,
     }
-    return pa.Table.from_pylist([row], arrow_schema("models"))

@@ -1,89 +1,89 @@
 """HistoryStore: the history of many arms as Delta Lake tables, in a folder or on an S3 server.
 
-    STORE/<table>/_delta_log/                                    the log: which files count
+    STORE/_store/_delta_log/                                     the log of the store, see StoreLog
+    STORE/<table>/_delta_log/                                    a copy of it for other programs
     STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a source on a day
     STORE/models/, STORE/sources/                                tables without days
 
-Each source (a bag, or a live writer) is one transaction per table, that of `seconds` last: a source
-is in the store if the log of `seconds` has its application transaction. What a killed process wrote
-before that does not count, and is replaced when the source is added again. A second application
-transaction per arm lets two writers of one arm conflict, so that no time of it counts twice: the
-later one reads again what others cover, which the footers of the files of `seconds` state.
+A change of the store (a bag, a minute of a live writer, files that are joined) is one commit for all
+tables. What a killed process wrote before that does not count, and is replaced when the source is
+added again. Commits follow each other: who finds that another process was faster looks again at what
+others cover, so that no time of an arm counts twice.
 
-What is lost, changed or foreign is reported (`holdings`) and does not count; adding a bag again
-mends it. Nothing that the logs do not name is ever removed. Stores of earlier versions are read as
-they are, and become tables with the first writing (`take_over`).
+A bag whose rows are lost is added again with the model and settings of the first time, and all its
+rows are replaced; rows of other sources are never removed. What follows from other files (joints,
+records, rows of models, logs) is made again without the bag (`mend`). Nothing that the logs do not
+name is ever removed. Stores of earlier versions are read as they are, and become tables with the
+first writing (`take_over`).
 """
 
 from __future__ import annotations
 
+import random
 import re
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.exceptions import DeltaError
 
 from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
+from ur_energy_model.model.generic import GENERIC, generic_model
+from ur_energy_model.model.model_file import load_model
+from ur_energy_model.plant.energy_parts import TimeRanges
+from ur_energy_model.plant.holdings import Holdings, compare
+from ur_energy_model.plant.mending import Mender
+from ur_energy_model.plant.old_stores import OldSource, old_sources
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import (
     LIVE,
-    TABLES,
     UNDIVIDED,
+    ModelRow,
     SourceKeys,
-    arrow_schema,
+    model_key,
     model_row,
 )
-from ur_energy_model.plant.store_files import (
+from ur_energy_model.plant.sources import (
     COUNTED,
-    OWN_NAME,
-    OldSource,
+    SourcePart,
     SourceRecord,
+    counted,
+    joined,
+    without,
+)
+from ur_energy_model.plant.store_content import (
+    Change,
+    StoreContent,
+    is_open,
+    joined_name,
+    may_have_had,
+)
+from ur_energy_model.plant.store_files import (
     StoredFile,
     StoreError,
     StoreFiles,
     divided,
-    nanoseconds,
-    sync,
     with_arm,
 )
+from ur_energy_model.plant.store_log import ConflictError, State, StoreLog
 
-MOST_LINES = 20  # warnings; of more, the number
-MOST_CHECKED = 256_000_000  # of larger files together, sizes are compared, not contents [bytes]
-MOST_TRIES = 30  # of a commit beside those of other processes
+MOST_WAIT = 60.0  # for a commit beside those of other processes [s]
+PAUSE = (0.01, 0.5)  # shortest and longest one before a commit is tried again [s]
 MOST_SMALL = 64  # files of a table and day from which adding compacts them
-STILL_WRITTEN = 3 * 3600 * 10**9
-"""Files of live writers of the last hours [ns] are not compacted: the writer replaces them."""
+DAYS_AT_ONCE = 16  # days whose files are joined in one commit
 MOST_DAYS = 400  # of one source: a recording that seems to be longer has a damaged clock
-KEPT_HOURS = 24  # for which files that were replaced stay, for those who read them
-CONFIGURATION: dict[str, str | None] = {
-    "delta.logRetentionDuration": "interval 12 hours",
-    "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
-}
-"""Of the tables; fifty estimators commit 70,000 times a day."""
 
 
 class OverlapError(Exception):
     """Another source covers some of the time of the rows that were to be written."""
-
-
-@dataclass(frozen=True)
-class Holdings:
-    """What a store holds: files that count by table; what is lost or foreign, a line each."""
-
-    files: Mapping[str, Sequence[StoredFile]]
-    warnings: tuple[str, ...]
 
 
 class HistoryStore:
@@ -99,31 +99,85 @@ class HistoryStore:
 
     def __init__(self, address: str | Path) -> None:
         self._files = StoreFiles(str(address))
+        self._log = StoreLog(self._files)
+        self._content = StoreContent(self._files)
         self.address = self._files.address
         self.notes: list[str] = []
-        self._logs: dict[str, tuple[DeltaTable, tuple[int, int] | None]] = {}
-        """Tables that were read, each with the stamp of its last commit."""
-        self._ranges: dict[str, list[tuple[int, int]]] = {}
-        self._models: set[str] = set()
+        self._models: dict[tuple[str, str], ModelRow] = {}  # by model and robot, as kept
+
+    # Questions
 
     def has(self, source: str) -> bool:
-        """Whether a source is committed, and all its rows are there as written."""
+        """Whether a source is in the store, and all its rows are there as written."""
         with self._problems("read"):
-            records = self._records(source) if _has(self._open("seconds"), source) else []
-            return bool(records) and all(
-                count
-                == sum(
-                    self._rows_of(source, file) or 0
-                    for file in self._logged(table)
-                    if file.arm == records[0].arm
-                )
-                for table, count in records[0].rows.items()
-            )
+            return self._content.is_whole(self._log.read(), source)
+
+    def records(self) -> list[SourceRecord]:
+        """Records of all sources; of bags, and of live writers of earlier versions."""
+        with self._problems("read"):
+            return self._content.records(self._log.read())
+
+    def record(self, source: str) -> SourceRecord | None:
+        """Record of a source that was added before; None if there is none, or it is lost."""
+        with self._problems("read"):
+            return self._content.record(self._log.read(), source)
+
+    def model(
+        self, record: SourceRecord, given: tuple[str, EnergyModel | None]
+    ) -> tuple[EnergyModel, ModelRow | None]:
+        """The model with which a source was added, and its row, None if that is not there.
+
+        It is in the store, or at the path of then, or the one that is `given` with its key.
+
+        Raises:
+            StoreError: it is none of these.
+        """
+        key, model = given
+        with self._problems("read"):
+            files = [f for f in self._log.read().select("models") if self._content.is_good(f)]
+            found = self._files.dataset("models", files).to_table().to_pylist()
+        name = record.model, record.robot
+        row = next((row for row in found if (row["model"], row["robot"]) == name), None)
+        if record.model == GENERIC:
+            return generic_model(record.robot), row
+        if key == record.model and model is not None:
+            return model, None
+        if row is not None and row["content"] is not None:
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+                file.write(row["content"])
+                file.flush()
+                return load_model(file.name), row
+        if row is not None and row["path"] and model_key(Path(row["path"])) == record.model:
+            return load_model(row["path"]), row
+        place = f" ({row['path']})" if row is not None and row["path"] else ""
+        problem = f"was added with model {record.model}{place}, which is not there any more"
+        raise StoreError(record.bag, problem, "add it again with --model and that file")
 
     def covered(self, arm: str, start: int, *, besides: str) -> TimeRanges:
         """Time of an arm that the sources besides one cover from a host time [ns] on."""
         with self._problems("read"):
-            return self._covered(self._logged("seconds"), arm, start, besides)
+            return self._content.covered(self._log.read(), arm, start, besides)
+
+    def holdings(
+        self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
+    ) -> Holdings:
+        """What the store holds and what it has lost, see `compare`.
+
+        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
+        () for all. A folder that is no store, or an empty one, is refused.
+        """
+        with self._problems("read"):
+            state = self._log.read()
+            # A killed process has made tables of the others, and not removed their files.
+            taken = {record.source for record in self._content.records(state)}
+            old = list(old_sources(self._files))
+            left = [each for each in old if each.source not in taken and not _is_known(each, state)]
+            if not len(state.files) and not left:
+                remedy = "add recordings with ur_energy history add"
+                raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
+            return compare(
+                self._files, state, self._content.records(state), old, left, first, last, arms
+            )
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
         """Rows of the files that count, with the columns of today's schema, null in older files.
@@ -139,151 +193,175 @@ class HistoryStore:
         record: SourceRecord,
         tables: Mapping[str, pa.Table],
         ranges: TimeRanges,
-        model: tuple[EnergyModel | None, Path | None] | None = None,
+        model: ModelRow | None = None,
         *,
         checked: bool = True,
     ) -> SourceRecord | None:
-        """Write a source; one whose files were lost or changed is written again.
+        """Write a source; one whose rows were lost or changed is written again.
 
         Args:
             record: of the source; returned, None if the source is complete already.
             tables: rows by name of the table.
             ranges: host time that the rows cover; nothing where it is not known.
-            model: with which its energies were computed, and its path, see `keep_model`.
+            model: with which its energies were computed.
             checked: whether other sources must not cover the same time.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile; nothing counts.
         """
         source, arm = record.source, record.arm
+        record = counted(record, {name: len(rows) for name, rows in tables.items()})
         with self._problems("written"):
-            before = self._made("seconds").transaction_version(source)
-            if self.has(source):
+            if self._content.is_whole(self._log.read(), source):
                 return None
-            record = replace(record, rows={name: len(rows) for name, rows in tables.items()})
-            if model is not None:
-                self.keep_model(SourceKeys(source, record.robot, record.model), *model)
-            joints = joint_rows(with_arm(tables["seconds"], arm))
-            rows = {**tables, "joint_seconds": joints, "sources": record.table()}
-            rows["seconds"] = rows.pop("seconds")  # the last one to be committed
-            parts = {table: list(divided(table, each, ranges)) for table, each in rows.items()}
-            if (days := len(parts["seconds"])) > MOST_DAYS:
+            rows = {**tables, "joint_seconds": joint_rows(with_arm(tables["seconds"], arm))}
+            pieces = {table: list(divided(table, each, ranges)) for table, each in rows.items()}
+            if (days := len(pieces["seconds"])) > MOST_DAYS:
                 problem = f"its stamps are on {days} days"
                 raise RecordingError(source, problem, "record again with a host clock")
-            actions = {
-                table: [self._files.write(table, arm, day, source, *own) for _, day, *own in each]
-                for table, each in parts.items()
-            }
-            for _ in range(MOST_TRIES):
-                seconds = self._made("seconds")
-                if seconds.transaction_version(source) != before:
+            named = None if model is None else {k: v for k, v in model.items() if k != "content"}
+            new = [self._files.write("sources", "", "", source, record.table(), {})]
+            for table, parts in pieces.items():
+                for _, day, part, covered in parts:
+                    # Rows of a live writer of an earlier version have their own name.
+                    name = part["source"][0].as_py() if len(part) else source
+                    parts_of = {name: SourcePart(len(part), covered, record, named)}
+                    new.append(self._files.write(table, arm, day, source, part, parts_of))
+            again = False
+
+            def change(state: State) -> Change | None:
+                nonlocal again
+                if self._content.is_whole(state, source):
                     return None  # another process was faster
                 if checked:
-                    self._check_free(seconds, arm, source, ranges)
-                note = f"{record.bag}: files of it were lost or changed, it is added again"
-                if before is not None and note not in self.notes:
-                    self.notes.append(note)
-                with suppress(CommitFailedError):
-                    for table, added in actions.items():
-                        log = seconds if table == "seconds" else self._made(table)
-                        files = _logged(table, log)
-                        gone = [file for file in files if self._rows_of(source, file) != 0]
-                        rest = [] if before is None else self._without(gone, source, ranges)
-                        self._commit(table, log, [*added, *rest], gone, source, arm)
-                    return record
-        raise self._busy()
+                    self._check_free(state, arm, source, ranges)
+                again = self._content.record(state, source) is not None
+                kept, gone = self._cut_out(state, record)
+                models = [] if model is None else self._content.write_models(state, [model])
+                return Change([*new, *kept, *models], gone)
+
+            if not self._change(change):
+                return None
+            note = f"{record.bag}: rows of it were lost or changed, it is added again"
+            if again and note not in self.notes:
+                self.notes.append(note)
+            return record
 
     def write_live(
         self,
-        table: str,
         arm: str,
         source: str,
-        rows: Sequence[tuple[str, pa.Table, TimeRanges]],
+        tables: Mapping[str, Sequence[tuple[str, pa.Table, TimeRanges]]],
         replaced: Collection[str] = (),
-    ) -> list[str]:
+        model: ModelRow | None = None,
+    ) -> dict[str, list[str]]:
         """Commit rows of a live writer (their day, they, the time they cover) as a file each.
 
-        They stand in place of its files at the paths `replaced`. Returns the paths of new files.
+        They stand in place of its files at the paths `replaced`. Returns the paths of new files by
+        table.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile.
         """
+        named = None if model is None else {k: v for k, v in model.items() if k != "content"}
         with self._problems("written"):
-            new = [self._files.write(table, arm, day, source, *part) for day, *part in rows]
-            for _ in range(MOST_TRIES):
-                log = self._made(table)
-                for _, _, ranges in rows:
-                    self._check_free(log, arm, source, ranges)
-                gone = [file for file in _logged(table, log) if file.path in replaced]
-                with suppress(CommitFailedError):
-                    self._commit(table, log, new, gone, source, arm)
-                    return [f"{table}/{action.path}" for action in new]
-        raise self._busy()
+            new: dict[str, list[StoredFile]] = {table: [] for table in tables}
+            for table, parts in tables.items():
+                for day, rows, covered in parts:
+                    parts_of = {source: SourcePart(len(rows), covered, None, named)}
+                    new[table].append(self._files.write(table, arm, day, source, rows, parts_of))
 
-    def keep_model(self, keys: SourceKeys, model: EnergyModel | None, path: Path | None) -> None:
-        """Write the row of a model, unless it is there; model and path are None if generic.
+            def change(state: State) -> Change:
+                for _, _, covered in tables.get("seconds", ()):
+                    self._check_free(state, arm, source, covered)
+                gone = state.select(arm=arm, path=set(replaced)) if replaced else []
+                return Change([file for files in new.values() for file in files], gone)
 
-        `keys` are of a source whose energies were computed with the model.
+            self._change(change)
+            return {table: [file.path for file in files] for table, files in new.items()}
+
+    def keep_model(
+        self, keys: SourceKeys, model: EnergyModel | None, path: Path | None
+    ) -> ModelRow:
+        """Write the row of a model, unless it is there, and return it.
+
+        `keys` are of a source whose energies were computed with the model; model and path are None
+        if it is generic.
         """
-        name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{keys.model}-{keys.robot}")
+        name = keys.model, keys.robot
         if name not in self._models:
+            row = model_row(keys, model, path)
             with self._problems("written"):
-                self._keep_model(name, model_row(keys, model, path))
-            self._models.add(name)
+                self._change(lambda state: _unless_empty(self._content.write_models(state, [row])))
+            self._models[name] = row
+        return self._models[name]
 
-    def join(self, table: str, paths: Collection[str]) -> None:
-        """Replace files of one arm and day by one."""
+    def join(self, paths: Collection[str]) -> None:
+        """Replace files of one arm and day by one for each table."""
         with self._problems("written"):
-            self._join([file for file in self._logged(table) if file.path in paths])
+            groups = defaultdict[object, list[StoredFile]](list)
+            for file in self._log.read().select(path=set(paths)):
+                groups[file.table, file.day, file.arm].append(file)
+            self._join(list(groups.values()))
+            self._log.publish()
 
     def compact(self, *, least: int = 2) -> dict[str, int]:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Days with fewer files of a table than `least`, of all arms, stay as they are. Returns how
-        many files counted before and after, and how many old ones were removed.
+        Days with fewer files of a table than `least`, of all arms, stay as they are. What is lost is
+        mended first, see `mend`. Returns how many files counted before and after, and how many old
+        ones were removed.
         """
         self.take_over()
+        self.mend()
         with self._problems("written"):
-            seconds, files = self._snapshot()
+            files = [file for file in self._log.read().select() if not file.lost]
             of_day = Counter((file.table, file.day) for file in files)
-            recent = time.time_ns() - STILL_WRITTEN
-            groups: dict[tuple[str, str | None, str | None, bool], list[StoredFile]] = {}
-            # Files of several sources have complete ones only: readers rely on it.
-            for file in _complete(seconds, files):
-                busy = file.live and file.times is not None and file.times[1] > recent
-                if not busy and of_day[file.table, file.day] >= least:
-                    key = (file.table, file.day, file.arm, file.live)
-                    groups.setdefault(key, []).append(file)
-            for group in groups.values():
-                self._join(group)
-            removed = 0
-            for log in filter(None, map(self._open, TABLES)):
-                log.create_checkpoint()
-                removed += len(log.vacuum(KEPT_HOURS, dry_run=False))
-            after = len(self._snapshot()[1])
-            return {"files_before": len(files), "files_after": after, "removed": removed}
+            days: dict[str | None, dict[object, list[StoredFile]]] = {}
+            for file in files:
+                if not is_open(file) and of_day[file.table, file.day] >= least:
+                    groups = days.setdefault(file.day, {})
+                    groups.setdefault((file.table, file.arm, file.live), []).append(file)
+            each = list(days.values())
+            for k in range(0, len(each), DAYS_AT_ONCE):
+                together = each[k : k + DAYS_AT_ONCE]
+                self._join([group for groups in together for group in groups.values()])
+            self._log.publish()
+            self._log.checkpoint()
+            state = self._log.read()
+            counting = set(state.files["path"].to_pylist())
+            removed = [
+                path
+                for path in self._log.replaced()
+                if path not in counting and self._files.remove(path)
+            ]
+            after = len(state.select())
+            return {"files_before": len(files), "files_after": after, "removed": len(removed)}
 
     def compact_if_many(self) -> None:
         """Compact the days of many files."""
         with self._problems("written"):
-            files = Counter((t, f.day) for t in ("seconds", "sources") for f in self._logged(t))
-            if max(files.values(), default=0) > MOST_SMALL:
-                self.compact(least=MOST_SMALL)
+            state = self._log.read()
+            files = Counter((t, f.day) for t in ("seconds", "sources") for f in state.select(t))
+        if max(files.values(), default=0) > MOST_SMALL:
+            self.compact(least=MOST_SMALL)
 
     def take_over(self) -> None:
         """Make tables of what an earlier version wrote; killed meanwhile, it can be repeated."""
         with self._problems("written"):
-            for old in self._files.old_sources():
+            for old in old_sources(self._files):
                 if old.name:
                     self._take_over(old)
                 else:
-                    rows = self._files.dataset("models", old.files).to_table()
-                    self._keep_model(Path(old.files[0].path).stem, rows)
+                    rows = self._files.dataset("models", old.files).to_table().to_pylist()
+                    self._change(
+                        lambda state: _unless_empty(self._content.write_models(state, rows))
+                    )  # noqa: B023
                 for name in filter(None, (*(file.path for file in old.files), old.name)):
                     self._files.remove(name)
 
     def _take_over(self, old: OldSource) -> None:
-        good, record = list(filter(self._files.is_good, old.files)), old.record
+        good, record = list(filter(self._content.is_good, old.files)), old.record
         tables = {
             table: self._files.dataset(table, [file for file in good if file.table == table])
             .to_table()
@@ -292,286 +370,135 @@ class HistoryStore:
         }
         seconds = tables["seconds"]
         if record is None and len(seconds):  # of a live writer: made up from its rows
-            first, last = (
-                nanoseconds(end) for end in pc.min_max(seconds["second"]).as_py().values()
-            )
-            energy, accounted = (pc.sum(seconds[n]).as_py() for n in ("total_energy", "accounted"))
-            robot, model = (seconds[name][0].as_py() for name in ("robot", "model"))
-            place = (Path(old.name).stem, "", str(old.files[0].arm), robot, model)
-            record = SourceRecord(
-                *place, first, last + 10**9, True, {}, energy, accounted, left_out=0.0
-            )
+            arm = str(old.files[0].arm)
+            record = SourceRecord.from_rows(old.source, with_arm(seconds, arm), {})
+            record = replace(record, bag="", host_time=True)
         if record is not None:
-            pairs = [pair for f in good if f.table == "seconds" for pair in self._files.ranges(f)]
+            pairs = [
+                pair
+                for file in good
+                if file.table == "seconds"
+                for part in self._files.parts(file).values()
+                for pair in part.covered.pairs()
+            ]
             self.add(record, tables, TimeRanges.of(pairs), checked=False)
 
-    # The logs of the tables
+    # Mending
 
-    def _open(self, table: str) -> DeltaTable | None:
-        """The table as its log is now; None if there is none, or a link in its place."""
-        log = None if self._files.folder is None else self._files.folder / table / "_delta_log"
-        if log is not None and (not log.is_dir() or log.is_symlink() or log.parent.is_symlink()):
-            return None
-        # A log grows with every bag: only what is new is read, unless the store is another one.
-        known, stamp = self._logs.pop(table, (None, None))
-        with suppress(DeltaError):  # commits since then may be in a checkpoint alone
-            if known is not None and stamp is not None and stamp == _stamp(log, known):
-                if log is None or (log / f"{known.version() + 1:020}.json").exists():
-                    known.update_incremental()
-                self._logs[table] = known, _stamp(log, known)
-                return known
-        with suppress(TableNotFoundError):
-            found = DeltaTable(f"{self.address}/{table}", storage_options=self._files.options)
-            self._logs[table] = found, _stamp(log, found)
-            return found
-        return None
+    def mend(self) -> None:
+        """Make again what is lost and follows from other files, and keep in mind what is lost.
 
-    def _made(self, table: str) -> DeltaTable:
-        """The table as its log is now, made if there is none."""
-        if (found := self._open(table)) is not None:
-            return found
-        address, options = f"{self.address}/{table}", self._files.options
-        if self._files.folder is not None:
-            self._files.path(f"{table}/_delta_log/x").parent.mkdir(parents=True, exist_ok=True)
-        with suppress(CommitFailedError):  # another process makes it
-            DeltaTable.create(
-                address,
-                delta_schema(table),
-                mode="ignore",
-                partition_by=_partitions(table),
-                configuration=CONFIGURATION,
-                storage_options=options,
-            )
-        return DeltaTable(address, storage_options=options)
-
-    def _logged(self, table: str) -> list[StoredFile]:
-        """Files that count by the log of a table as it is now."""
-        return _logged(table, self._open(table))
-
-    def _snapshot(self) -> tuple[DeltaTable | None, list[StoredFile]]:
-        """The table `seconds`, and the files of all tables at one moment.
-
-        A source is complete once `seconds` has it, and the other tables have it by then: they are
-        read again if `seconds` has changed meanwhile.
+        Rows of joints follow from `seconds`, records and rows of models from the footers of all
+        files, logs from each other. Other files that are lost do not count from now on: the logs of
+        the tables leave them out, so that other programs can read the rest.
         """
-        for _ in range(MOST_TRIES):
-            seconds = self._open("seconds")
-            version = None if seconds is None else seconds.version()
-            files = _logged("seconds", seconds)
-            files += [f for table in TABLES if table != "seconds" for f in self._logged(table)]
-            again = self._open("seconds")
-            if version is None or again is None or again.version() == version:
-                break
-        return seconds, files
+        with self._problems("written"):
+            self._change(lambda state: Mender(self._content, state).change, always=True)
 
-    def _commit(
+    # Changes of the log
+
+    def _change(
         self,
-        table: str,
-        log: DeltaTable,
-        added: Sequence[AddAction],
-        gone: Sequence[StoredFile],
-        source: str,
-        arm: str,
-    ) -> None:
-        """One transaction of a source.
+        change: Callable[[State], Change | None],
+        *,
+        always: bool = False,
+        publish: bool = True,
+    ) -> bool:
+        """Commit a change of the state, made anew as long as other processes are faster.
 
-        CommitFailedError: a process has committed the same source since the log was read, or, to
-        `seconds`, another one of the same arm.
+        Returns whether there was one. `always` brings logs up to date also without a change;
+        `publish` is false where further changes follow at once.
         """
-        kept, now = {action.path for action in added}, int(time.time() * 1e3)
-        removed = [
-            RemoveAction(file.inside, True, now, file.size, {"day": file.day} if file.day else {})
-            for file in gone
-            if file.inside not in kept
-        ]
-        names = [source, *([f"arm:{arm}"] if table == "seconds" else [])]
-        transactions = [Transaction(n, (log.transaction_version(n) or 0) + 1) for n in names]
-        log.create_write_transaction(
-            [*added, *removed],
-            "append",
-            delta_schema(table),
-            _partitions(table),
-            commit_properties=CommitProperties(
-                app_transactions=transactions, max_commit_retries=MOST_TRIES
-            ),
-        )
-        if self._files.folder is not None:
-            logs = self._files.folder / table / "_delta_log"
-            sync(max(logs.glob("*.json")), logs)
+        end = time.monotonic() + MOST_WAIT
+        pause, longest = PAUSE
+        while True:
+            state = self._log.read()
+            found = change(state)
+            settled = state.log is not None and not state.behind
+            if found is None and (settled or not always):
+                return False
+            try:
+                if found is not None or state.log is None:
+                    self._log.commit(state, *(found or Change(())))
+                if publish:
+                    self._log.publish()
+                for file in () if found is None else found.removed:
+                    self._files.remove_stand_in(file.path)
+                return found is not None
+            except ConflictError:
+                if time.monotonic() > end:
+                    problem = "is written by others again and again"
+                    raise StoreError(self.address, problem, "repeat the command later") from None
+            time.sleep(random.uniform(0.0, pause))
+            pause = min(2.0 * pause, longest)
 
-    def _keep_model(self, name: str, rows: pa.Table) -> None:
-        if not _has(log := self._made("models"), name):
-            added = self._files.write("models", "", "", name, rows, NOTHING)
-            with suppress(CommitFailedError):  # another process has written the same row
-                self._commit("models", log, [added], (), name, "")
+    def _cut_out(
+        self, state: State, record: SourceRecord
+    ) -> tuple[list[StoredFile], list[StoredFile]]:
+        """Files that replace those with rows of a source, without them; and those that they replace.
 
-    def _join(self, group: Sequence[StoredFile]) -> None:
-        """Replace files of complete sources of one arm and day by one, if all are whole."""
-        if len(group) < 2 or not all(map(self._files.is_good, group)):
-            return
-        table, arm, day = group[0].table, group[0].arm or "", group[0].day or ""
-        rows = self._files.dataset(table, group).to_table()
-        if table not in UNDIVIDED:
-            rows = rows.drop_columns(["day"]).sort_by(TABLES[table][0].name)
-        pairs = [pair for f in group if table == "seconds" for pair in self._ranges_of(f)]
-        name = f"{LIVE if group[0].live else ''}joined"
-        added = self._files.write(table, arm, day, name, rows, TimeRanges.of(pairs))
-        log = self._made(table)
-        if {file.path for file in _logged(table, log)}.issuperset(file.path for file in group):
-            with suppress(CommitFailedError):  # who replaced one of them meanwhile is right
-                self._commit(table, log, [added], group, f"joined:{arm}:{day}", arm)
-
-    # What files contain
-
-    def _records(self, source: str | None = None) -> list[SourceRecord]:
-        """Records of the table `sources`, of one source or all."""
-        files = [
-            file
-            for file in self._logged("sources")
-            if (source is None or file.may_hold(source)) and self._files.is_good(file)
-        ]
-        condition = None if source is None else ds.field("source") == source
-        return SourceRecord.of(self._files.dataset("sources", files).to_table(filter=condition))
-
-    def _rows_of(self, source: str, file: StoredFile) -> int | None:
-        """Number of rows of a source in a file; None if the file is lost or changed."""
-        if not file.may_hold(source):
-            return 0
-        if not self._files.is_good(file):
-            return None
-        if file.source is not None:
-            return file.rows
-        own = ds.field("source") == source
-        return int(self._files.dataset(file.table, [file]).count_rows(filter=own))
-
-    def _without(
-        self, files: Sequence[StoredFile], source: str, ranges: TimeRanges
-    ) -> Iterator[AddAction]:
-        """Rows of other sources in files of several that are whole, as files of their own."""
-        for file in files:
-            if file.source is None and self._files.is_good(file):
-                data = self._files.dataset(file.table, [file])
-                rows, covered = data.to_table(filter=ds.field("source") != source), NOTHING
-                if file.table not in UNDIVIDED:
-                    rows = rows.drop_columns(["day"])
-                    covered = TimeRanges.of(self._files.ranges(file)).without(ranges)
+        Lost files of several bags are replaced with the last of these.
+        """
+        kept, gone, source = [], [], record.source
+        for file in state.select():
+            mine = file.table in UNDIVIDED or file.arm == record.arm
+            if file.table == "models" or not mine or file.live != source.startswith(LIVE):
+                continue
+            if file.source is not None:
+                gone += [file] if file.source == source else []
+            elif file.lost or not self._content.is_good(file):
+                gone += [file] if self._is_made_up_for(state, file, source) else []
+            elif file.may_hold(source) and source in self._files.parts(file):
+                rest = self._files.rows(file.table, [file], ds.field("source") != source)
+                parts = without(self._files.parts(file), source)
+                gone.append(file)
                 place = (file.table, file.arm or "", file.day or "")
-                yield self._files.write(*place, "joined", rows, covered)
+                kept.append(self._files.write(*place, joined_name([file]), rest, parts))
+        return kept, gone
 
-    def _check_free(self, seconds: DeltaTable, arm: str, source: str, ranges: TimeRanges) -> None:
+    def _is_made_up_for(self, state: State, file: StoredFile, source: str) -> bool:
+        """Whether all bags that can have had rows in a lost file, but for one, are whole."""
+        others = [
+            record
+            for record in self._content.records(state)
+            if record.source != source and may_have_had(file, record)
+        ]
+        return all(
+            file.table in record.rows and self._content.is_whole(state, record.source)
+            for record in others
+        )
+
+    def _join(self, groups: Sequence[Sequence[StoredFile]]) -> None:
+        """Replace groups of files of one table, arm and day by one file each, in one commit.
+
+        Groups with a file that is not whole stay as they are, and those of which another process
+        replaces a file meanwhile.
+        """
+        made = []
+        for group in groups:
+            if len(group) < 2 or not all(map(self._content.is_good, group)):
+                continue
+            table, arm, day = group[0].table, group[0].arm or "", group[0].day or ""
+            rows = self._files.rows(table, group)
+            parts = {} if table in UNDIVIDED else joined(map(self._files.parts, group))
+            made.append(
+                (group, self._files.write(table, arm, day, joined_name(group), rows, parts))
+            )
+
+        def change(state: State) -> Change | None:
+            there = set(state.files["path"].to_pylist())
+            whole = [each for each in made if there.issuperset(f.path for f in each[0])]
+            gone = [file for group, _ in whole for file in group]
+            return Change([new for _, new in whole], gone) if whole else None
+
+        if made:
+            self._change(change, publish=False)
+
+    def _check_free(self, state: State, arm: str, source: str, ranges: TimeRanges) -> None:
         if ranges:
-            files = _logged("seconds", seconds)
-            taken = self._covered(files, arm, int(ranges.edges[0, 0]), source)
+            taken = self._content.covered(state, arm, int(ranges.edges[0, 0]), source)
             if any(taken.within(*pair) for pair in ranges.pairs()):
                 raise OverlapError
-
-    def _covered(
-        self, seconds: Sequence[StoredFile], arm: str, start: int, besides: str
-    ) -> TimeRanges:
-        found: list[tuple[int, int]] = []
-        for file in seconds:
-            late = file.times is None or file.times[1] + 2 * 10**9 >= start
-            if file.arm == arm and file.source != besides and late:
-                found += self._ranges_of(file)
-        return TimeRanges.of(found)
-
-    def _ranges_of(self, file: StoredFile) -> list[tuple[int, int]]:
-        """Time that a file of `seconds` covers; nothing if it does not count."""
-        if file.path not in self._ranges:
-            if not self._files.is_good(file):
-                return []
-            self._ranges[file.path] = self._files.ranges(file)
-        return self._ranges[file.path]
-
-    # What is there, and what is wrong with it in words
-
-    def holdings(
-        self, first: str | None = None, last: str | None = None, arms: Collection[str] = ()
-    ) -> Holdings:
-        """Compare what the logs state with what the store holds.
-
-        `first` and `last` are the days that matter, YYYY-MM-DD, or None; `arms` those that matter,
-        () for all. A folder that is no store, or an empty one, is refused.
-        """
-        with self._problems("read"):
-            seconds, logged = self._snapshot()
-            old = list(self._files.old_sources())
-            # A killed process has made tables of the others, and not removed their files.
-            not_taken = [each for each in old if not _has(seconds, Path(each.name).stem)]
-            if seconds is None and not not_taken:
-                remedy = "add recordings with ur_energy history add"
-                raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
-            done = _complete(seconds, logged)
-            files = [*done, *(file for each in not_taken for file in each.files)]
-            wrong, foreign = self._compared(files, logged, old)
-            matter = [
-                file
-                for file in files
-                if file.table in UNDIVIDED
-                or (
-                    (first is None or str(file.day) >= first)
-                    and (last is None or str(file.day) <= last)
-                    and (not arms or file.arm in arms)
-                )
-            ]
-            records = self._records()
-            bags = [*records, *(each.record for each in not_taken if each.record is not None)]
-            lines = [*_lost(matter, wrong, bags), *self._short(done, records), *foreign]
-            if (more := len(lines) - MOST_LINES) > 0:
-                lines[MOST_LINES:] = [f"and {more} more of this kind"]
-            good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
-            for file in matter:
-                if file.path not in wrong:
-                    good[file.table].append(file)
-            return Holdings(good, tuple(lines))
-
-    def _compared(
-        self, files: Sequence[StoredFile], logged: Sequence[StoredFile], old: Sequence[OldSource]
-    ) -> tuple[dict[str, str], list[str]]:
-        """What is wrong with files ("lost", "changed") by path, and lines about foreign ones."""
-        there = {n: size for table in TABLES for n, size in self._files.listing(table).items()}
-        local = self._files.folder is not None
-        read = local and sum(file.size or 0 for file in files) <= MOST_CHECKED
-        wrong = {
-            file.path: "changed" if file.path in there else "lost"
-            for file in files
-            if (size := there.get(file.path)) is None
-            or file.size not in (None, size)
-            or (read and not self._files.is_good(file))
-        }
-        known = {file.path for file in (*logged, *files, *(f for each in old for f in each.files))}
-        known |= {each.name for each in old}
-        names = {path.rpartition("/")[2] for path in known}
-        copies: dict[str, list[str]] = {}
-        for path, size in there.items():
-            name = path.rpartition("/")[2]
-            # Of our files that no log names, some were replaced, some are of killed processes.
-            ours = size is not None and OWN_NAME.fullmatch(path) and name not in names
-            if path not in known and not ours:
-                copies.setdefault(name, []).append(path)
-        return wrong, [
-            f"{_some(paths)}: no log of the store names it (a copy?); it does not count, and is "
-            "left as it is"
-            for paths in copies.values()
-        ]
-
-    def _short(self, files: Sequence[StoredFile], records: Sequence[SourceRecord]) -> list[str]:
-        """Lines about bags of which fewer rows are left than they had.
-
-        Files of several bags that are lost are replaced when one of these is added again; then the
-        rows of the others are still missing.
-        """
-        bags = [record for record in records if record.bag]
-        have = sum(f.rows or 0 for f in files if f.table == "seconds" and not f.live)
-        if have >= sum(record.rows["seconds"] for record in bags):
-            return []
-        lost = [record for record in bags if not self.has(record.source)]
-        return [f"{record.bag}: rows of it are lost; add it again" for record in lost]
-
-    def _busy(self) -> StoreError:
-        return StoreError(
-            self.address, "is written by others again and again", "repeat the command later"
-        )
 
     @contextmanager
     def _problems(self, what: str) -> Iterator[None]:
@@ -587,91 +514,11 @@ class HistoryStore:
             raise StoreError(self.address, f"cannot be {what} ({problem})", remedy) from error
 
 
-def _stamp(log: Path | None, table: DeltaTable) -> tuple[int, int] | None:
-    """Stamp of the last commit in a folder, which differs in another store in its place."""
-    if log is None:
-        return 0, 0
-    with suppress(FileNotFoundError):
-        status = (log / f"{table.version():020}.json").stat()
-        return status.st_ino, status.st_mtime_ns
-    return None
+def _is_known(old: OldSource, state: State) -> bool:
+    """Whether a live writer of an earlier version is in the tables already."""
+    names = pc.unique(state.files["first_source"])
+    return bool(pc.any(pc.equal(names, old.source)).as_py()) if old.name else False
 
 
-def delta_schema(table: str) -> pa.Schema:
-    """Schema of a table as its log has it: arm and day included; anything may be missing."""
-    columns = [column.with_nullable(True) for column in arrow_schema(table)]
-    if table not in UNDIVIDED:
-        columns = [pa.field("arm", pa.string()), *columns, pa.field("day", pa.date32())]
-    return pa.schema(columns)
-
-
-def _partitions(table: str) -> list[str] | None:
-    return None if table in UNDIVIDED else ["day"]
-
-
-def _has(log: DeltaTable | None, name: str) -> bool:
-    """Whether a table has the transaction of a source."""
-    return log is not None and log.transaction_version(name) is not None
-
-
-def _complete(seconds: DeltaTable | None, files: Sequence[StoredFile]) -> list[StoredFile]:
-    """Those files whose sources are complete."""
-    sources = {file.source for file in files if file.source is not None}
-    done = {None, *(source for source in sources if _has(seconds, source))}
-    return [file for file in files if file.table == "models" or file.source in done]
-
-
-def _logged(table: str, log: DeltaTable | None) -> list[StoredFile]:
-    """Files that count by the log of a table."""
-    name, first = "model" if table == "models" else "source", TABLES[table][0].name
-    actions = [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist()
-    found = []
-    for row in actions:
-        low, high = row.get(f"min.{first}"), row.get(f"max.{first}")
-        path = f"{table}/{row['path']}"
-        crc32 = OWN_NAME.fullmatch(path)
-        dated = isinstance(low, datetime) and high
-        found.append(
-            StoredFile(
-                path=path,
-                size=row["size_bytes"],
-                crc32=None if crc32 is None else int(crc32["crc32"], 16),
-                rows=row["num_records"],
-                day=None if table in UNDIVIDED else str(row["partition.day"]),
-                arm=row.get("min.arm"),
-                sources=(row.get(f"min.{name}") or "", row.get(f"max.{name}") or ""),
-                times=(nanoseconds(low), nanoseconds(high)) if dated else None,
-            )
-        )
-    return found
-
-
-def _lost(
-    files: Sequence[StoredFile], wrong: Mapping[str, str], records: Sequence[SourceRecord]
-) -> Iterator[str]:
-    """Lines about files that are lost or changed."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for file in files:
-        if file.path in wrong:
-            first, last = file.times or (0, 0)
-            bags = [
-                each.bag
-                for each in records
-                if file.source == each.source
-                or (
-                    (file.source is None and file.arm == each.arm)
-                    and first <= each.end
-                    and each.start <= last + 10**9
-                )
-            ]
-            found.setdefault((wrong[file.path], *filter(None, bags)), []).append(file.path)
-    for (word, *bags), paths in found.items():
-        where = f"{_some(paths)} {'are' if len(paths) > 1 else 'is'} {word}, the sums lack"
-        again = f"its rows; add {' '.join(bags)} again"
-        yield f"{where} {again if bags else 'the rows that the estimator wrote there'}"
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    more = len(names) - 1
-    return names[0] if not more else f"{names[0]} and {more} more file{'s' * (more > 1)}"
+def _unless_empty(files: Sequence[StoredFile]) -> Change | None:
+    return Change(files) if files else None

@@ -1,7 +1,8 @@
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
 A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or removed, also
-where a link leads there.
+where a link leads there: a link in place of a file is no file, and is replaced as such; a link in
+place of a folder is refused.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -28,31 +29,37 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
 import pyarrow.parquet as pq
-from deltalake.transaction import AddAction
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import new_file, user_path
-from ur_energy_model.plant.energy_parts import NOTHING, TimeRanges
+from ur_energy_model.files import new_file, remove_abandoned, temporary_name, user_path
+from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
 from ur_energy_model.plant.schema import LIVE, TABLES, UNDIVIDED, arrow_schema
-from ur_energy_model.typing import Self
+from ur_energy_model.plant.sources import (
+    PARTS,
+    RANGES,
+    Parts,
+    SourcePart,
+    covered_by,
+    nanoseconds,
+    parts_from_rows,
+    parts_from_text,
+    parts_text,
+    ranges_from,
+)
 
-DAY = 86_400 * 1_000_000_000  # ns
-RANGES = b"ur_energy_model.ranges"
-"""Key in the footer of a file: begins and ends of the time that its rows cover [ns]."""
-COUNTED = ("seconds", "cycles", "health")  # tables whose rows a record counts
+DAY = 86_400 * SECOND  # ns
 S3 = "s3://"
 TIMEOUT = 20.0  # of a connection or request to an S3 server [s]
-_PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
-OWN_NAME = re.compile(rf".*/{_PLAIN}-(?P<crc32>[0-9a-f]{{8}})\.parquet")
-"""Paths of files that `StoreFiles.write` makes."""
-_DAY = r"day=(?P<day>\d{4}-\d\d-\d\d)"
-_OLD_FILES = [
-    re.compile(rf"(?P<table>[a-z][a-z_]*)/{place}/(?P<source>{_PLAIN})\.parquet")
-    for place in (f"{_DAY}/(?P<arm>{_PLAIN})", f"arm=(?P<arm>{_PLAIN})/{_DAY}")
-]
-"""Paths in stores of before, with the day in front and, before that, with the arm."""
-_OLD_RECORD = re.compile(rf"(?:sources|writers)/{_PLAIN}\.json")
-_OLD_MODEL = re.compile(r"models/[0-9a-z]+-[A-Za-z0-9_]+\.parquet")
+PLAIN = r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*"
+DAY_FOLDER = r"day=(?P<day>\d{4}-\d\d-\d\d)"
+_NAMED = rf"{PLAIN}-(?P<crc32>[0-9a-f]{{8}})\.parquet"
+_DIVIDED = "|".join(table for table in TABLES if table not in UNDIVIDED)
+OWN_PATHS = (
+    rf"^(?P<table>{_DIVIDED})/{DAY_FOLDER}/(?P<arm>{PLAIN})/{_NAMED}$",
+    rf"^(?P<table>{'|'.join(UNDIVIDED)})/{_NAMED}$",
+)
+"""Paths in the store of files that `StoreFiles.write` makes: no other is believed to be its own."""
+_OWN = [re.compile(pattern) for pattern in OWN_PATHS]
 
 Rows = tuple[pa.Table, TimeRanges]  # rows and the time that they cover
 
@@ -61,49 +68,18 @@ class StoreError(InputError):
     """A history store that cannot be read or written."""
 
 
-@dataclass(frozen=True)
-class SourceRecord:
-    """A source: a row of the table `sources`, see there; `bag` is "" for a live writer.
-
-    `start` and `end` are ns since 1970 UTC, `rows` numbers of rows by table.
-    """
-
-    source: str
-    bag: str
-    arm: str
-    robot: str
-    model: str
-    start: int
-    end: int
-    host_time: bool
-    rows: dict[str, int]
-    energy: float
-    accounted: float
-    left_out: float
-
-    def table(self) -> pa.Table:
-        """As a row."""
-        row = asdict(self) | {name: self.rows.get(name, 0) for name in COUNTED}
-        times = {name: row[name] // 1000 for name in ("start", "end")}
-        return pa.Table.from_pylist([row | times], arrow_schema("sources"))
-
-    @classmethod
-    def of(cls, rows: pa.Table) -> list[Self]:
-        """From rows."""
-        found = []
-        for row in rows.to_pylist():
-            counts = {name: row.pop(name) for name in COUNTED}
-            times = {name: nanoseconds(row[name]) for name in ("start", "end")}
-            found.append(cls(rows=counts, **row | times))
-        return found
+class OutsideError(OSError):
+    """A path that a link leads out of the store."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that the log of a table names, or a record of an earlier version.
+    """A file that the log of a store names, or a record of an earlier version.
 
     `path` is that in the store, `size` in bytes; what is not known is None. `sources` are the first
-    and last name of the sources of its rows, `times` those of the first and last row [ns].
+    and last name of the sources of its rows (of `models`, of the models), `times` those of the
+    first and last row, `covered` the time that its rows cover [ns]. `lost` are files whose loss was
+    noticed before: they are kept in mind until their rows are there again.
     """
 
     path: str
@@ -114,6 +90,8 @@ class StoredFile:
     arm: str | None = None
     sources: tuple[str, str] = ("", "")
     times: tuple[int, int] | None = None
+    covered: TimeRanges | None = None
+    lost: bool = False
 
     @property
     def table(self) -> str:
@@ -127,7 +105,7 @@ class StoredFile:
 
     @property
     def source(self) -> str | None:
-        """Whose rows it has; None if they are of several sources, which then are all complete."""
+        """Whose rows it has; None if they are of several sources."""
         return self.sources[0] if self.sources[0] == self.sources[1] else None
 
     @property
@@ -139,16 +117,19 @@ class StoredFile:
         """Whether rows of a source can be in it."""
         return self.sources[0] <= source <= self.sources[1]
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Begin of the first row and end of the last one [ns], where they are known."""
+        if self.times is None:
+            return None
+        steps = {"seconds": SECOND, "joint_seconds": SECOND, "cycles": 0}
+        return self.times[0], self.times[1] + steps.get(self.table, 60 * SECOND)
 
-class OldSource(NamedTuple):
-    """A record of an earlier version: its path, what it states, and its files.
 
-    The path is "" for the file of a model; `record` is None for that, and for a live writer.
-    """
-
-    name: str
-    record: SourceRecord | None
-    files: tuple[StoredFile, ...]
+def own_path(path: str) -> dict[str, str] | None:
+    """Table, crc32 and, of a divided table, day and arm of a path of the store's own."""
+    found = next(filter(None, (pattern.match(path) for pattern in _OWN)), None)
+    return None if found is None else found.groupdict()
 
 
 class StoreFiles:
@@ -160,13 +141,17 @@ class StoreFiles:
     def __init__(self, address: str) -> None:
         self.folder = _folder(address)
         self.options: dict[str, str] = {}
+        self._parts: dict[str, dict[str, SourcePart]] = {}  # by path
         self._system: pyarrow.fs.FileSystem
         if self.folder is not None:
-            self.address, self._root = str(self.folder), f"{self.folder}/"
+            self.address = str(self.folder)
+            self._root = f"{self.folder}/"
             self._system = pyarrow.fs.LocalFileSystem()
             return
-        path, endpoint = address.removeprefix(S3).strip("/"), os.environ.get("AWS_ENDPOINT_URL", "")
-        self.address, self._root = S3 + path, f"{path}/"
+        path = address.removeprefix(S3).strip("/")
+        endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+        self.address = S3 + path
+        self._root = f"{path}/"
         self.options = {"timeout": "20s", "connect_timeout": "5s", "max_retries": "3"}
         self.options |= {"retry_timeout": "30s"}
         self.options |= {"allow_http": str(endpoint.startswith("http://")).lower()}
@@ -184,50 +169,69 @@ class StoreFiles:
         """Where a file of a local store is.
 
         Raises:
-            OSError: that is not in its folder.
+            OutsideError: a folder on the way to it is a link.
         """
         assert self.folder is not None
-        path, home = self.folder / name, os.path.realpath(self.folder)
-        if os.path.commonpath([home, os.path.realpath(path.parent)]) != home:
-            raise OSError(errno.EPERM, f"{name} leads out of the store")
-        return path
+        place = self.folder
+        for part in Path(name).parent.parts:
+            place /= part
+            if place.is_symlink() or part == "..":
+                link = place.relative_to(self.folder)
+                problem = f"{link} is a link out of the store; remove the link"
+                raise OutsideError(errno.EPERM, problem)
+        return self.folder / name
 
     def write(
-        self, table: str, arm: str, day: str, source: str, rows: pa.Table, ranges: TimeRanges
-    ) -> AddAction:
-        """Write rows of one arm and day; they count once the action is committed.
+        self, table: str, arm: str, day: str, name: str, rows: pa.Table, parts: Parts
+    ) -> StoredFile:
+        """Write rows of one arm and day; they count once the file is committed.
 
         The same rows have the same name: a process that was killed is repeated, not added to.
+        `name` begins that of the file; `parts` are those of the sources of the rows.
         """
         divided = table not in UNDIVIDED
         if divided and "arm" not in rows.schema.names:
             rows = with_arm(rows, arm)
-        footer = {**(rows.schema.metadata or {}), RANGES: json.dumps(ranges.pairs()).encode()}
+        footer = dict(rows.schema.metadata or {})
+        footer = {key: text for key, text in footer.items() if key not in (PARTS, RANGES)}
+        if divided:
+            footer[PARTS] = parts_text(parts)
         out = io.BytesIO()
         rows = rows.replace_schema_metadata(footer)
         pq.write_table(rows, out, compression="zstd", version="2.6")
         data = out.getvalue()
-        name = f"{source}-{zlib.crc32(data):08x}.parquet"
-        inside = f"day={day}/{arm}/{name}" if divided else name
+        crc32 = zlib.crc32(data)
+        inside = f"{name}-{crc32:08x}.parquet"
+        path = f"{table}/day={day}/{arm}/{inside}" if divided else f"{table}/{inside}"
+        self._put(path, data)
+        covered = covered_by(parts)
+        return StoredFile(
+            path=path,
+            size=len(data),
+            crc32=crc32,
+            rows=len(rows),
+            day=day if divided else None,
+            arm=arm if divided else None,
+            sources=_ends(rows["model" if table == "models" else "source"]) or ("", ""),
+            times=_times(table, rows),
+            covered=covered if table == "seconds" else None,
+        )
+
+    def _put(self, name: str, data: bytes) -> None:
+        """Write a file; what a local store has in its place, such as a link, is replaced."""
         if self.folder is None:
-            with self._system.open_output_stream(f"{self._root}{table}/{inside}") as stream:
+            with self._system.open_output_stream(self._root + name) as stream:
                 stream.write(data)
-        else:
-            path = self.path(f"{table}/{inside}")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with new_file(path, "wb") as file:
-                file.write(data)
-            sync(path.parent)
-        ends: list[dict[str, Any]] = [{}, {}]  # by which readers select files
-        for column in ("arm", "source", "model", TABLES[table][0].name):
-            if column in rows.schema.names and len(rows):
-                for end, value in zip(ends, pc.min_max(rows[column]).as_py().values(), strict=True):
-                    if isinstance(value, datetime):
-                        value = value.isoformat().replace("+00:00", "Z")
-                    end[column] = value
-        stats = {"numRecords": len(rows), "minValues": ends[0], "maxValues": ends[1]}
-        values = {"day": day} if divided else {}
-        return AddAction(inside, len(data), values, int(time.time() * 1e3), True, json.dumps(stats))
+            return
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            kind = path.lstat().st_mode
+            if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                path.unlink()  # `new_file` would write what a link points to
+        with new_file(path, "wb") as file:
+            file.write(data)
+        sync(path.parent)
 
     def is_good(self, file: StoredFile) -> bool:
         """Whether a file is there as it was written; on an S3 server, of that size."""
@@ -235,33 +239,69 @@ class StoreFiles:
             info = self._system.get_file_info(self._root + file.path)
             return bool(info.is_file and file.size in (None, info.size))
         with suppress(OSError):
-            data = self._read(file.path)
+            data = self.read(file.path)
             return len(data) > 0 and file.crc32 in (None, zlib.crc32(data))
         return False
 
-    def _read(self, name: str) -> bytes:
+    def read(self, name: str) -> bytes:
         """Content of a file; b"" if there is none, or a link, pipe or device."""
-        path = None if self.folder is None else self.path(name)
-        if path is None or (path.is_file() and not path.is_symlink()):
+        if self.folder is None:
             with (
-                suppress(FileNotFoundError, NotADirectoryError),
+                suppress(FileNotFoundError),
                 self._system.open_input_file(self._root + name) as stream,
             ):
                 return bytes(stream.read())
+            return b""
+        with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
+            path = self.path(name)
+            if stat.S_ISREG(path.lstat().st_mode):
+                return path.read_bytes()
         return b""
 
-    def remove(self, name: str) -> None:
-        """Remove a file, if there is one."""
-        if self.folder is not None:
-            self.path(name)
-        with suppress(FileNotFoundError):
-            self._system.delete_file(self._root + name)
+    def remove(self, name: str) -> bool:
+        """Remove a file, or a link in its place; whether there was one."""
+        with suppress(FileNotFoundError, OutsideError):
+            if self.folder is not None:
+                self.path(name).unlink()
+            else:
+                self._system.delete_file(self._root + name)
+            return True
+        return False
 
-    def ranges(self, file: StoredFile) -> list[tuple[int, int]]:
-        """Begins and ends of the time that the rows of a file cover [ns]."""
-        with self._system.open_input_file(self._root + file.path) as stream:
-            metadata = pq.read_schema(stream).metadata or {}
-        return [(int(start), int(end)) for start, end in json.loads(metadata.get(RANGES, b"[]"))]
+    def remove_stand_in(self, name: str) -> None:
+        """Remove a link, pipe or device in place of a file that does not count any more."""
+        if self.folder is not None:
+            with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
+                kind = self.path(name).lstat().st_mode
+                if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                    self.remove(name)
+
+    def parts(self, file: StoredFile) -> dict[str, SourcePart]:
+        """What a good file has of each source; read once."""
+        if file.path not in self._parts:
+            self._parts[file.path] = self._read_parts(file)
+        return self._parts[file.path]
+
+    def _read_parts(self, file: StoredFile) -> dict[str, SourcePart]:
+        name = self._root + file.path
+        if file.table in UNDIVIDED:
+            names = pq.read_table(name, columns=["source"], filesystem=self._system)["source"]
+            return dict.fromkeys(names.to_pylist(), SourcePart(1))
+        with self._system.open_input_file(name) as stream:
+            found = pq.read_metadata(stream)
+        metadata = found.metadata or {}
+        if PARTS in metadata:
+            with suppress(ValueError, KeyError, TypeError, AttributeError):
+                return parts_from_text(metadata[PARTS])
+        covered = NOTHING
+        with suppress(ValueError, TypeError):
+            covered = ranges_from(json_of(metadata.get(RANGES, b"[]")))
+        if file.source is not None:
+            return {file.source: SourcePart(found.num_rows, covered)}
+        time = TABLES[file.table][0].name
+        columns = ["source", time, *(["accounted"] if file.table == "seconds" else [])]
+        rows = pq.read_table(name, columns=columns, filesystem=self._system)
+        return parts_from_rows(rows, time, covered)
 
     def listing(self, folder: str) -> dict[str, int | None]:
         """Sizes of all files below a folder [bytes] by path; None for links, pipes and devices.
@@ -290,6 +330,36 @@ class StoreFiles:
                         found[path] = status.st_size if stat.S_ISREG(status.st_mode) else None
         return found
 
+    def log_names(self, table: str) -> list[str]:
+        """Names of the files of a log in `_delta_log`, below a table."""
+        if self.folder is not None:
+            with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
+                return os.listdir(self.path(f"{table}/_delta_log/x").parent)
+            return []
+        place = f"{self._root}{table}/_delta_log"
+        selector = pyarrow.fs.FileSelector(place, allow_not_found=True)
+        return [info.base_name for info in self._system.get_file_info(selector) if info.is_file]
+
+    def discard_log(self, table: str) -> None:
+        """Remove a log that is damaged; of a link in its place, the link.
+
+        Others who write must not mix theirs with what is removed: it gets another name first.
+        """
+        if self.folder is None:
+            for name in sorted(self.log_names(table), reverse=True):
+                self.remove(f"{table}/_delta_log/{name}")
+            return
+        place = self.path(f"{table}/_delta_log")
+        remove_abandoned(place.parent)
+        with suppress(FileNotFoundError):
+            if place.is_symlink():
+                place.unlink()
+                return
+            aside = temporary_name(place, "damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            place.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
     def dataset(self, table: str, files: Sequence[StoredFile]) -> ds.Dataset:
         """Rows of files, see `HistoryStore.rows`; conditions on day and arm leave out files."""
         columns = [field.with_nullable(True) for field in arrow_schema(table)]
@@ -307,37 +377,39 @@ class StoreFiles:
             parts.append(kind.make_fragment(path, self._system, partition_expression=known))
         return ds.FileSystemDataset(parts, schema, kind, self._system)
 
-    def old_sources(self) -> Iterator[OldSource]:
-        """What an earlier version wrote, with a JSON record per source in place of logs."""
-        there = [name for folder in ("sources", "writers") for name in self.listing(folder)]
-        for name in filter(_OLD_RECORD.fullmatch, there):
-            # A record that is none, or names what is not its own, is foreign.
-            with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                yield _old_source(name, json.loads(self._read(name)))
-        for name in filter(_OLD_MODEL.fullmatch, self.listing("models")):
-            yield OldSource("", None, (StoredFile(name, sources=(name, name)),))
+    def rows(
+        self, table: str, files: Sequence[StoredFile], condition: ds.Expression | None = None
+    ) -> pa.Table:
+        """Rows of files as `write` takes them: with the arm, without the day, in order of time."""
+        rows = self.dataset(table, files).to_table(filter=condition)
+        if table in UNDIVIDED:
+            return rows
+        names = ["arm", *(name for name in rows.schema.names if name not in ("arm", "day"))]
+        return rows.select(names).sort_by(TABLES[table][0].name)
 
 
-def _old_source(name: str, values: Any) -> OldSource:
-    """From the content of a record; raises any of several errors if it is none."""
-    source, live = Path(name).stem, isinstance(values, list)
-    named = values if live else values["files"]
-    named = named if isinstance(named, dict) else {path: {} for path in named}
-    files = []
-    for path, known in named.items():
-        found = next(filter(None, (old.fullmatch(path) for old in _OLD_FILES)), None)
-        if not found or source.partition(".")[0] not in found["source"]:
-            raise ValueError(path)
-        if found["table"] not in TABLES or not date.fromisoformat(found["day"]):
-            raise ValueError(path)
-        place = (found["day"], found["arm"], (found["source"],) * 2)
-        files.append(StoredFile(path, known.get("size"), known.get("crc32"), None, *place))
-    record = None
-    if not live:
-        record = SourceRecord(**{each.name: values[each.name] for each in fields(SourceRecord)})
-        if record.source != source:
-            raise ValueError(source)
-    return OldSource(name, record, tuple(files))
+def json_of(text: bytes) -> Any:
+    """JSON of a file; ValueError: it is none, or too deep."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[str, str] | None:
+    """The first and the last one of some texts in alphabetical order; None without any."""
+    if not len(column):
+        return None
+    ends = pc.min_max(column).as_py()
+    return ends["min"], ends["max"]
+
+
+def _times(table: str, rows: pa.Table) -> tuple[int, int] | None:
+    """Times of the first and last row [ns]; None without rows, or where they have no time."""
+    if not len(rows):
+        return None
+    first, last = pc.min_max(rows[TABLES[table][0].name]).as_py().values()
+    return (nanoseconds(first), nanoseconds(last)) if isinstance(first, datetime) else None
 
 
 def divided(
@@ -357,11 +429,6 @@ def divided(
 def with_arm(rows: pa.Table, arm: str) -> pa.Table:
     """With the arm as a column: in the name of a folder, 0123 would be the number 123."""
     return rows.add_column(0, "arm", pa.repeat(pa.scalar(arm), len(rows)))
-
-
-def nanoseconds(time: datetime) -> int:
-    """Of a time in UTC, since 1970."""
-    return int(np.datetime64(time.replace(tzinfo=None), "us").astype(np.int64)) * 1000
 
 
 def sync(*paths: Path) -> None:

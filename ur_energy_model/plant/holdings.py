@@ -1,0 +1,432 @@
+"""Holdings: what a store has, and what it has lost, as data and in words with what mends it.
+
+Rows of a bag are lost if a file with them is lost or changed, or if there are fewer than the record
+of the bag states; `history add` of the bag makes them again. What follows from other files (rows of
+joints, records, rows of models, logs) is made again by `history compact`. Rows of a live writer
+cannot be made again, except by a recording of the same time.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ur_energy_model.plant.energy_parts import SECOND, TimeRanges
+from ur_energy_model.plant.old_stores import OldSource
+from ur_energy_model.plant.schema import TABLES, UNDIVIDED
+from ur_energy_model.plant.sources import UNKNOWN_BAG, SourceRecord
+from ur_energy_model.plant.store_content import may_have_had
+from ur_energy_model.plant.store_files import StoredFile, StoreFiles, own_path
+from ur_energy_model.plant.store_log import State
+
+MOST_LINES = 20  # warnings; of more, the number
+MOST_CHECKED = 256_000_000  # of larger files together, sizes are compared, not contents [bytes]
+MOST_NAMED = 20  # bags in a command of a warning; the JSON has all
+DERIVED = ("joint_seconds", "sources", "models")  # tables that follow from other files
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Rows that a store had, and has no more.
+
+    They are of a table, of an arm and a bag, None where these are not known or it is none; in the
+    time from `start` to `end` [ns], None where that is not known. `rows` is their number, None if
+    that is not known, `files` are the files that are lost or changed. `command` mends the loss, None
+    if nothing does, `there` whether the bag is where it was.
+    """
+
+    table: str
+    arm: str | None
+    source: str | None
+    bag: str | None
+    start: int | None
+    end: int | None
+    rows: int | None
+    files: tuple[str, ...]
+    reason: str
+    command: str | None
+    there: bool = True
+
+    def entry(self) -> dict[str, Any]:
+        """For JSON; times are ISO 8601 in UTC."""
+        return {
+            "table": self.table,
+            "arm": self.arm,
+            "source": self.source,
+            "bag": self.bag,
+            "from": _text(self.start),
+            "to": _text(self.end),
+            "rows": self.rows,
+            "files": list(self.files),
+            "reason": self.reason,
+            "command": self.command,
+        }
+
+
+def _text(nanoseconds: int | None) -> str | None:
+    if nanoseconds is None:
+        return None
+    moment = datetime.fromtimestamp(nanoseconds // SECOND, timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """What a store holds: files that count by table, and what it has lost.
+
+    `warnings` are the same, and what is foreign, in words, one line each; `repairs` are commands
+    that mend what can be mended, to be run in this order.
+    """
+
+    files: Mapping[str, Sequence[StoredFile]]
+    lost: tuple[Loss, ...]
+    warnings: tuple[str, ...]
+    repairs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BadFiles:
+    """What is wrong with files ("lost", "changed") by path; right sizes where a log has others."""
+
+    words: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
+def bad_files(store: StoreFiles, files: Sequence[StoredFile]) -> BadFiles:
+    """Compare files that a log names with those that are there."""
+    there = _listing(store)
+    local = store.folder is not None
+    read = local and sum(file.size or 0 for file in files) <= MOST_CHECKED
+    words: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    for file in files:
+        size = there.get(file.path)
+        if size is None:
+            words[file.path] = "changed" if file.path in there else "lost"
+        elif read or (local and file.size not in (None, size)):
+            if not store.is_good(file):
+                words[file.path] = "changed"
+            elif file.crc32 is not None and file.size != size:
+                sizes[file.path] = size
+        elif file.size not in (None, size):
+            words[file.path] = "changed"
+    return BadFiles(words, sizes)
+
+
+def _listing(store: StoreFiles) -> dict[str, int | None]:
+    return {name: size for table in TABLES for name, size in store.listing(table).items()}
+
+
+def compare(
+    store: StoreFiles,
+    state: State,
+    records: Sequence[SourceRecord],
+    old: Sequence[OldSource],
+    left: Sequence[OldSource],
+    first: str | None,
+    last: str | None,
+    arms: Collection[str],
+) -> Holdings:
+    """Compare what the logs state with what the store holds.
+
+    Args:
+        store: its files.
+        state: what its logs state.
+        records: of its sources.
+        old: sources in the layout of an earlier version.
+        left: those of them that are in no table.
+        first: day that matters, YYYY-MM-DD, or None; so is `last`.
+        last: see `first`.
+        arms: that matter, () for all.
+    """
+    logged = state.select()
+    files = [*logged, *(file for each in left for file in each.files)]
+    records = [*records, *(each.record for each in left if each.record is not None)]
+    bad = bad_files(store, files)
+    check = _Check(store, state, files, records, bad.words)
+
+    def matters(arm: str | None, begin: str | None, end: str | None) -> bool:
+        return (
+            (not arms or arm is None or arm in arms)
+            and (first is None or end is None or end >= first)
+            and (last is None or begin is None or begin <= last)
+        )
+
+    lost = tuple(
+        loss
+        for loss in (*check.bags(), *check.live(), *check.derived())
+        if matters(loss.arm, _day(loss.start), _day(loss.end))
+    )
+    lines = [
+        *_lines(lost, store.address),
+        *_damaged(state, store.address),
+        *_foreign(store, files, old),
+    ]
+    if (more := len(lines) - MOST_LINES) > 0:
+        lines[MOST_LINES:] = [f"and {more} more of this kind"]
+    good: dict[str, list[StoredFile]] = {table: [] for table in TABLES}
+    for file in files:
+        whole = file.path not in bad.words
+        if whole and (file.table in UNDIVIDED or matters(file.arm, file.day, file.day)):
+            good[file.table].append(file)
+    return Holdings(good, lost, tuple(lines), _repairs(lost, state, store.address))
+
+
+def _day(nanoseconds: int | None) -> str | None:
+    text = _text(nanoseconds)
+    return None if text is None else text[:10]
+
+
+class _Check:
+    """Looks for rows that are lost; `bad` is what is wrong with files by path."""
+
+    def __init__(
+        self,
+        store: StoreFiles,
+        state: State,
+        files: Sequence[StoredFile],
+        records: Sequence[SourceRecord],
+        bad: Mapping[str, str],
+    ) -> None:
+        self._store, self._state, self._records = store, state, records
+        self._words = bad
+        self._good = [file for file in files if file.path not in bad]
+        self._bad = [file for file in files if file.path in bad]
+
+    def bags(self) -> Iterator[Loss]:
+        """Rows of bags."""
+        rows = self._rows_of_bags()
+        for record in self._records:
+            if not record.bag:
+                continue
+            own = [f for f in self._bad if f.table not in DERIVED and may_have_had(f, record)]
+            for table in dict.fromkeys((*record.rows, *(file.table for file in own))):
+                files = tuple(file.path for file in own if file.table == table)
+                expected = record.rows.get(table)
+                have = rows.get((record.source, table), 0)
+                if expected == have or (expected is None and not files):
+                    continue
+                words = {self._words[path] for path in files}
+                there = Path(record.bag).exists()
+                known = record.bag != UNKNOWN_BAG
+                yield Loss(
+                    table=table,
+                    arm=record.arm,
+                    source=record.source,
+                    bag=record.bag,
+                    start=record.start,
+                    end=record.end,
+                    rows=None if expected is None else max(expected - have, 0),
+                    files=files,
+                    reason=words.pop() if len(words) == 1 else "lost",
+                    command=self._add(record.bag) if known else None,
+                    there=there,
+                )
+
+    def _rows_of_bags(self) -> dict[tuple[str, str], int]:
+        """Numbers of good rows by source and table.
+
+        Footers are read only where the sums by arm are not those of the records.
+        """
+        expected: Counter[tuple[str, str]] = Counter()
+        have: Counter[tuple[str, str]] = Counter()
+        uncounted: set[tuple[str, str]] = set()
+        for record in self._records:
+            for table in (*TABLES.keys() - {*UNDIVIDED, "joint_seconds"},) if record.bag else ():
+                if table in record.rows:
+                    expected[record.arm, table] += record.rows[table]
+                else:
+                    uncounted.add((record.arm, table))
+        files: dict[tuple[str, str], list[StoredFile]] = defaultdict(list)
+        for file in self._good:
+            if file.table not in DERIVED and not file.live:
+                key = (file.arm or "", file.table)
+                have[key] += file.rows or 0
+                files[key].append(file)
+        exact = {key for key in expected if have[key] == expected[key]} - uncounted
+        rows: Counter[tuple[str, str]] = Counter()
+        for record in self._records:
+            for table, count in record.rows.items():
+                if (record.arm, table) in exact:
+                    rows[record.source, table] = count
+        for key in files.keys() - exact:
+            for file in files[key]:
+                for source, part in self._store.parts(file).items():
+                    rows[source, file.table] += part.rows
+        return dict(rows)
+
+    def live(self) -> Iterator[Loss]:
+        """Rows of live writers that no other source has made up for."""
+        for file in self._bad:
+            if file.live and file.table not in DERIVED:
+                span = file.span
+                if span is not None and file.source is not None and self._is_made_up_for(file):
+                    continue
+                start, end = span or (None, None)
+                yield Loss(
+                    table=file.table,
+                    arm=file.arm,
+                    source=file.source,
+                    bag=None,
+                    start=start,
+                    end=end,
+                    rows=file.rows,
+                    files=(file.path,),
+                    reason=self._words[file.path],
+                    command=None,
+                )
+
+    def _is_made_up_for(self, file: StoredFile) -> bool:
+        """Whether other sources cover all the time of a lost file but for a second."""
+        assert file.span is not None
+        pairs = [
+            pair
+            for other in self._good
+            if other.table == "seconds" and other.arm == file.arm and _meet(other, file.span)
+            for source, part in self._store.parts(other).items()
+            if source != file.source
+            for pair in part.covered.pairs()
+        ]
+        needed = file.covered or TimeRanges.of([file.span])
+        left = needed.without(TimeRanges.of(pairs))
+        return sum(end - start for start, end in left.pairs()) <= SECOND
+
+    def derived(self) -> Iterator[Loss]:
+        """Rows that follow from other files."""
+        command = shlex.join(["ur_energy", "history", "compact", self._store.address])
+        for file in self._bad:
+            if file.table in DERIVED:
+                start, end = file.span or (None, None)
+                yield Loss(
+                    table=file.table,
+                    arm=file.arm,
+                    source=file.source if file.table != "models" else None,
+                    bag=None,
+                    start=start,
+                    end=end,
+                    rows=file.rows,
+                    files=(file.path,),
+                    reason=self._words[file.path],
+                    command=command,
+                )
+        known = {record.source for record in self._records}
+        for source in sorted(self._unrecorded() - known):
+            yield Loss("sources", None, source, None, None, None, 1, (), "lost", command)
+
+    def _unrecorded(self) -> set[str]:
+        """Sources of files of `seconds` of one bag each."""
+        return {
+            file.source
+            for file in self._good
+            if file.table == "seconds" and file.source and not file.live and own_path(file.path)
+        }
+
+    def _add(self, bag: str) -> str:
+        return shlex.join(["ur_energy", "history", "add", self._store.address, bag])
+
+
+def _meet(file: StoredFile, span: tuple[int, int]) -> bool:
+    return file.span is None or (file.span[0] <= span[1] and span[0] <= file.span[1])
+
+
+def _repairs(lost: Sequence[Loss], state: State, address: str) -> tuple[str, ...]:
+    """Commands that mend losses and logs."""
+    compact = shlex.join(["ur_energy", "history", "compact", address])
+    logs = state.damage is not None or any(state.behind.values())
+    again = logs or any(loss.command == compact for loss in lost)
+    bags = list(dict.fromkeys(loss.bag for loss in lost if loss.bag and loss.command))
+    add = shlex.join(["ur_energy", "history", "add", address, *bags])
+    return (*([compact] if again else []), *([add] if bags else []))
+
+
+# In words.
+
+
+def _lines(lost: Sequence[Loss], address: str) -> Iterator[str]:
+    """A line for each group of losses that one command mends, or none."""
+    groups: dict[tuple[str, tuple[str, ...], str | None], list[Loss]] = defaultdict(list)
+    for loss in lost:
+        kind = "bag" if loss.bag else loss.command
+        groups[loss.reason, loss.files, kind].append(loss)
+    short: list[Loss] = []  # of bags whose rows are missing in files that are there
+    for (reason, files, _), group in groups.items():
+        if not files and group[0].bag:
+            short += group
+            continue
+        where = (
+            _some(files) if files else f"{_some([str(loss.source) for loss in group])} in sources"
+        )
+        many = len(files) > 1 or (not files and len(group) > 1)
+        yield f"{where} {'are' if many else 'is'} {reason}, {_consequence(group, address)}"
+    if short:
+        tables = ", ".join(dict.fromkeys(loss.table for loss in short))
+        bags = list(dict.fromkeys(str(loss.bag) for loss in short))
+        yield f"rows of {tables} of {_some(bags)} are lost, {_consequence(short, address)}"
+
+
+def _consequence(group: Sequence[Loss], address: str) -> str:
+    """What some losses mean, and what mends them."""
+    first = group[0]
+    if first.bag is None and first.command is None:
+        span = f" from {_text(first.start)} to {_text(first.end)}" if first.start else ""
+        return (
+            f"the sums lack the rows that the estimator wrote there{span}; only a recording of that "
+            "time, added with history add, replaces them"
+        )
+    if first.bag is None:
+        return f"it follows from other files; {first.command} makes it again"
+    bags = list(dict.fromkeys(str(loss.bag) for loss in group if loss.command))
+    if not bags:
+        return "the sums lack its rows; add the recordings of that time again"
+    command = shlex.join(["ur_energy", "history", "add", address, *bags[:MOST_NAMED]])
+    command += f" and {len(bags) - MOST_NAMED} more" if len(bags) > MOST_NAMED else ""
+    missing = list(dict.fromkeys(str(loss.bag) for loss in group if not loss.there))
+    place = f" ({_some(missing)}: not found on this machine)" if missing else ""
+    return f"the sums lack its rows; {command} makes them again{place}"
+
+
+def _damaged(state: State, address: str) -> Iterator[str]:
+    """Lines about logs that have to be made again."""
+    command = shlex.join(["ur_energy", "history", "compact", address])
+    if state.damage is not None:
+        yield f"the log of the store is damaged ({state.damage}); {command} makes it again"
+    for table, damage in state.behind.items():
+        if damage:
+            yield (
+                f"the log of {table} is damaged ({damage}), other programs cannot read the table; "
+                f"{command} makes it again"
+            )
+
+
+def _foreign(
+    store: StoreFiles, files: Sequence[StoredFile], old: Sequence[OldSource]
+) -> Iterator[str]:
+    """Lines about files that no log names, but those of killed processes and replaced ones."""
+    known = {file.path for file in files} | {each.name for each in old}
+    known |= {file.path for each in old for file in each.files}
+    names = {path.rpartition("/")[2] for path in known}
+    copies: dict[str, list[str]] = {}
+    for path, size in _listing(store).items():
+        name = path.rpartition("/")[2]
+        if store.folder is not None and (store.folder / path).is_symlink():
+            yield f"{path} is a link: nothing is read or written there; remove the link"
+            continue
+        ours = size is not None and own_path(path) is not None and name not in names
+        if path not in known and not ours:
+            copies.setdefault(name, []).append(path)
+    for paths in copies.values():
+        yield (
+            f"{_some(paths)}: no log of the store names it (a copy?); it does not count, and is "
+            "left as it is"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - 1
+    return names[0] if not more else f"{names[0]} and {more} more"

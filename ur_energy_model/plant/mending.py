@@ -1,0 +1,229 @@
+"""Mender: makes again what a store has lost and what follows from its other files.
+
+Rows of joints follow from `seconds`, records of bags and rows of models from the footers of all
+files. What does not is kept in mind as lost: such files do not count from then on, so that other
+programs can read the rest, and `compare` still states them. A file that is back counts again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
+from ur_energy_model.plant.holdings import BadFiles, bad_files
+from ur_energy_model.plant.rows import joint_rows
+from ur_energy_model.plant.schema import LIVE, UNDIVIDED, ModelRow, SourceKeys, model_row
+from ur_energy_model.plant.sources import COUNTED, SourceRecord, joined, records_table
+from ur_energy_model.plant.store_content import Change, StoreContent, is_open, joined_name
+from ur_energy_model.plant.store_files import StoredFile
+from ur_energy_model.plant.store_log import State
+
+MADE_AGAIN = "made-again"
+"""Begin of the names of files with records that were made again."""
+Place = tuple[str | None, str | None]  # arm and day
+
+
+class Mender:
+    """Finds what is lost in a state of a store, and writes files with what can be made again.
+
+    `change` is what has to be committed, None if all is well.
+    """
+
+    def __init__(self, content: StoreContent, state: State) -> None:
+        self._content = content
+        self._files = content.files
+        self._state = state
+        self._all = state.select()
+        self._bad = bad_files(self._files, self._all)
+        self._good = [file for file in self._all if file.path not in self._bad.words]
+        self.change = self._made_again()
+
+    def _made_again(self) -> Change | None:
+        records = self._lost_records()
+        models = self._lost_models(records)
+        joints, gone = self._lost_joints()
+        made = [*models, *joints]
+        if records:
+            rows = records_table(records)
+            made.append(self._files.write("sources", "", "", MADE_AGAIN, rows, {}))
+        known = {record.source for record in (*self._content.records(self._state), *records)}
+        for file in self._all:
+            again = file.path in self._bad.words and (
+                file.table == "models"
+                or (file.table == "sources" and _all_known(file, known, records))
+                or (file.live and self._is_made_up_for(file))
+            )
+            if again:
+                gone.append(file)
+        done = {file.path for file in (*made, *gone)}
+        marked = [file for file in _marked(self._all, self._bad) if file.path not in done]
+        if not made and not gone and not marked:
+            return None
+        return Change([*made, *marked], gone)
+
+    def _is_made_up_for(self, file: StoredFile) -> bool:
+        """Whether other sources cover all the time of a lost file of a live writer."""
+        if file.span is None or file.source is None:
+            return False
+        needed = file.covered or TimeRanges.of([file.span])
+        start, arm = file.span[0], file.arm or ""
+        others = self._content.covered(self._state, arm, start, file.source)
+        left = sum(end - start for start, end in needed.without(others).pairs())
+        return left <= SECOND
+
+    # Records
+
+    def _lost_records(self) -> list[SourceRecord]:
+        """Records of bags that have rows in good files, and are in no good file of `sources`."""
+        known = {record.source for record in self._content.records(self._state)}
+        lost = any(file.table == "sources" and file.path in self._bad.words for file in self._all)
+        found: dict[str, SourceRecord | None] = {}
+        for file in self._good:
+            if file.table in UNDIVIDED or file.live:
+                continue
+            if lost or (file.source is not None and file.source not in known):
+                for source, part in self._files.parts(file).items():
+                    if source not in known and not source.startswith(LIVE):
+                        found[source] = found.get(source) or part.record
+        return [
+            record
+            for source, stated in found.items()
+            if (record := stated or self._record_from_rows(source)) is not None
+        ]
+
+    def _record_from_rows(self, source: str) -> SourceRecord | None:
+        """What is left of a source of an earlier version whose record is lost."""
+        own = ds.field("source") == source
+        rows = {}
+        for table in COUNTED:
+            files = [file for file in self._good if file.table == table and file.may_hold(source)]
+            rows[table] = self._files.dataset(table, files).to_table(filter=own)
+        if not len(rows["seconds"]):
+            return None
+        counts = {table: len(each) for table, each in rows.items()}
+        return SourceRecord.from_rows(source, rows["seconds"], counts)
+
+    # Models
+
+    def _lost_models(self, records: Sequence[SourceRecord]) -> list[StoredFile]:
+        """Files of rows of models that sources name, and that are lost."""
+        bags = (*self._content.records(self._state), *records)
+        wanted = {(record.model, record.robot) for record in bags}
+        there = self._content.model_names(self._state)
+        lost = any(file.table == "models" and file.path in self._bad.words for file in self._all)
+        rows: dict[tuple[str, str], ModelRow] = {}
+        if lost or not wanted <= there:
+            for row in self._named_models():
+                name = str(row["model"]), str(row["robot"])
+                rows[name] = {**row, **rows.get(name, {})}
+        for model, robot in wanted - there - rows.keys():
+            rows[model, robot] = {"model": model, "robot": robot}
+        missing = [_with_content(row) for name, row in rows.items() if name not in there]
+        return self._content.write_models(self._state, missing)
+
+    def _named_models(self) -> Iterator[ModelRow]:
+        """What good files of `seconds` state of the models of their rows."""
+        for file in self._good:
+            if file.table != "seconds":
+                continue
+            stated = [part.model for part in self._files.parts(file).values()]
+            if None in stated:  # of an earlier version
+                rows = self._files.dataset("seconds", [file]).to_table(columns=["model", "robot"])
+                yield from rows.group_by(["model", "robot"]).aggregate([]).to_pylist()
+            yield from filter(None, stated)
+
+    # Joints
+
+    def _lost_joints(self) -> tuple[list[StoredFile], list[StoredFile]]:
+        """New files of `joint_seconds` from `seconds`, and the lost ones that they replace."""
+        seconds = _by_place(file for file in self._good if file.table == "seconds")
+        joints = _by_place(file for file in self._good if file.table == "joint_seconds")
+        gone = [
+            file
+            for file in self._all
+            if file.table == "joint_seconds" and file.path in self._bad.words and not is_open(file)
+        ]
+        lacking = {(file.arm, file.day) for file in gone}
+        shares = {}
+        most: dict[str | None, float] = {}  # joints of each arm
+        for place, files in seconds.items():
+            shares[place] = _rows(joints[place]) / max(_rows(files), 1)
+            most[place[0]] = max(most.get(place[0], 1.0), shares[place])
+        lacking |= {place for place, share in shares.items() if share < most[place[0]]}
+        made: list[StoredFile] = []
+        for place in lacking & seconds.keys():
+            for live in (False, True):
+                own = [file for file in seconds[place] if file.live == live]
+                known = [file for file in joints[place] if file.live == live]
+                made += self._joints_of(own, known)
+        return made, gone
+
+    def _joints_of(
+        self, seconds: Sequence[StoredFile], there: Sequence[StoredFile]
+    ) -> Iterator[StoredFile]:
+        """A file with the rows of joints of some files of `seconds` that are not there."""
+        if not seconds:
+            return
+        rows = self._files.rows("seconds", seconds)
+        known = self._files.dataset("joint_seconds", there).to_table(columns=["source", "second"])
+        keys = set(_keys(known))
+        rows = rows.filter(pa.array([key not in keys for key in _keys(rows)], pa.bool_()))
+        if not len(rows):
+            return
+        made = joint_rows(rows)
+        counts = Counter(made["source"].to_pylist())
+        parts = {
+            source: replace(part, rows=counts[source], covered=NOTHING)
+            for source, part in joined(map(self._files.parts, seconds)).items()
+            if counts[source]
+        }
+        name = next(iter(parts)) if len(parts) == 1 else joined_name(seconds)
+        arm, day = seconds[0].arm or "", seconds[0].day or ""
+        yield self._files.write("joint_seconds", arm, day, name, made, parts)
+
+
+def _marked(files: Sequence[StoredFile], bad: BadFiles) -> Iterator[StoredFile]:
+    """Files as the log should name them: lost, found again, or of another size."""
+    for file in files:
+        if file.path in bad.words:
+            if not file.lost and not is_open(file):
+                yield replace(file, lost=True)
+        elif file.lost or file.path in bad.sizes:
+            yield replace(file, lost=False, size=bad.sizes.get(file.path, file.size))
+
+
+def _all_known(file: StoredFile, known: Collection[str], made: Sequence[SourceRecord]) -> bool:
+    """Whether there are as many records now as a lost file of `sources` had."""
+    return file.source in known if file.source else len(made) >= (file.rows or 0)
+
+
+def _by_place(files: Iterator[StoredFile]) -> Mapping[Place, list[StoredFile]]:
+    found = defaultdict[Place, list[StoredFile]](list)
+    for file in files:
+        found[file.arm, file.day].append(file)
+    return found
+
+
+def _rows(files: Sequence[StoredFile]) -> int:
+    return sum(file.rows or 0 for file in files)
+
+
+def _keys(rows: pa.Table) -> list[tuple[str, int]]:
+    """What identifies rows of `seconds`, in their order: source and second."""
+    begins = rows["second"].cast("int64").to_pylist()
+    return list(zip(rows["source"].to_pylist(), begins, strict=True))
+
+
+def _with_content(row: ModelRow) -> ModelRow:
+    """A row of a model with the content of its file, if that is still there."""
+    path = row.get("path")
+    if path is None:
+        return row
+    keys = SourceKeys("", str(row["robot"]), str(row["model"]))
+    return {**row, "content": model_row(keys, None, Path(path))["content"]}

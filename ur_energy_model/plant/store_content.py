@@ -1,0 +1,128 @@
+"""StoreContent: what the files of a store contain: records, rows of each source, time, models."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ur_energy_model.plant.energy_parts import SECOND, TimeRanges
+from ur_energy_model.plant.schema import LIVE, UNDIVIDED, ModelRow, arrow_schema
+from ur_energy_model.plant.sources import SourceRecord
+from ur_energy_model.plant.store_files import StoredFile, StoreFiles
+from ur_energy_model.plant.store_log import State
+
+STILL_WRITTEN = 3 * 3600 * SECOND
+"""Files of live writers of the last hours [ns] are left as they are: the writer replaces them."""
+
+
+class Change(NamedTuple):
+    """Files that count from now on, and files that do not count any more."""
+
+    added: Sequence[StoredFile]
+    removed: Sequence[StoredFile] = ()
+
+
+class StoreContent:
+    """Reads the files of a store; what was read once is kept."""
+
+    def __init__(self, files: StoreFiles) -> None:
+        self.files = files
+        self._records: dict[str, list[SourceRecord]] = {}  # by path of their file
+
+    def is_good(self, file: StoredFile) -> bool:
+        """Whether a file is there as it was written."""
+        return self.files.is_good(file)
+
+    def records(self, state: State) -> list[SourceRecord]:
+        """Records of the table `sources` that can be read."""
+        return [record for file in state.select("sources") for record in self._records_of(file)]
+
+    def record(self, state: State, source: str) -> SourceRecord | None:
+        """Record of a source; None if there is none, or it is lost."""
+        for file in state.select("sources"):
+            if file.may_hold(source):
+                for record in self._records_of(file):
+                    if record.source == source:
+                        return record
+        return None
+
+    def _records_of(self, file: StoredFile) -> list[SourceRecord]:
+        """Records of a file; none if it is lost."""
+        if file.path not in self._records:
+            if not self.is_good(file):
+                return []
+            rows = self.files.dataset("sources", [file]).to_table()
+            self._records[file.path] = SourceRecord.of(rows)
+        return self._records[file.path]
+
+    def is_whole(self, state: State, source: str) -> bool:
+        """Whether the rows of a source are those of its record, in files as they were written."""
+        record = self.record(state, source)
+        if record is None:
+            return False
+        rows: Counter[str] = Counter()
+        for file in state.select(arm=record.arm):
+            if not may_have_had(file, record):
+                continue
+            if file.lost or not self.is_good(file):
+                counted = file.table in record.rows or file.table == "joint_seconds"
+                if not counted:  # by an earlier version
+                    return False
+            elif part := self.files.parts(file).get(source):
+                rows[file.table] += part.rows
+        return all(rows[table] == count for table, count in record.rows.items())
+
+    def covered(self, state: State, arm: str, start: int, besides: str) -> TimeRanges:
+        """Time of an arm that the sources besides one cover from a host time [ns] on."""
+        found: list[tuple[int, int]] = []
+        for file in state.select("seconds", arm=arm):
+            late = file.times is None or file.times[1] + 2 * SECOND >= start
+            if late and file.source != besides and not file.lost and self.is_good(file):
+                for source, part in self.files.parts(file).items():
+                    found += [] if source == besides else part.covered.pairs()
+        return TimeRanges.of(found)
+
+    def model_names(self, state: State) -> set[tuple[str, str]]:
+        """Models and robots of the rows of `models`."""
+        files = [file for file in state.select("models") if self.is_good(file)]
+        rows = self.files.dataset("models", files).to_table(columns=["model", "robot"])
+        return {(row["model"], row["robot"]) for row in rows.to_pylist()}
+
+    def write_models(self, state: State, rows: Iterable[ModelRow]) -> list[StoredFile]:
+        """Write a file for each row of `models` that is not there yet."""
+        there = self.model_names(state)
+        schema = arrow_schema("models")
+        found = []
+        for row in rows:
+            if (row["model"], row["robot"]) not in there:
+                name = re.sub(r"[^A-Za-z0-9._+-]", "_", f"{row['model']}-{row['robot']}")
+                table = pa.Table.from_pylist([{n: row.get(n) for n in schema.names}], schema)
+                found.append(self.files.write("models", "", "", name, table, {}))
+        return found
+
+
+def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
+    """Whether rows of a source can be in a file, by its names, arm and times."""
+    if not file.may_hold(record.source):
+        return False
+    if file.source is not None or file.table in UNDIVIDED:
+        return True
+    if file.arm != record.arm or file.live != record.source.startswith(LIVE):
+        return False
+    return file.span is None or (file.span[0] <= record.end and record.start <= file.span[1])
+
+
+def is_open(file: StoredFile) -> bool:
+    """Whether a live writer may still replace a file."""
+    recent = time.time_ns() - STILL_WRITTEN
+    return file.live and file.times is not None and file.times[1] > recent
+
+
+def joined_name(group: Sequence[StoredFile]) -> str:
+    """Begin of the name of a file with the rows of several ones."""
+    return f"{LIVE if group[0].live else ''}joined"
