@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from ur_energy_model.plant.database import HistoryDatabase
@@ -31,9 +30,10 @@ class Damage:
         return self.name
 
 
-def counting_files(store: Path, table: str) -> list[Path]:
-    """Files of a table that count, in order of their names."""
-    return sorted(store / file.path for file in HistoryStore(store).holdings().files[table])
+def counting_files(store: Path) -> dict[str, list[Path]]:
+    """Files that count by table, in order of their names."""
+    files = HistoryStore(store).holdings().files
+    return {table: sorted(store / file.path for file in own) for table, own in files.items()}
 
 
 def _flip(file: Path) -> None:
@@ -142,8 +142,7 @@ def folder_damages(folder: Path, outside: Path) -> Iterator[Damage]:
 
 def all_damages(store: Path, outside: Path) -> Iterator[Damage]:
     """Everything, named by what it is done to."""
-    for table in TABLES:
-        files = counting_files(store, table)
+    for table, files in counting_files(store).items():
         for file in files[:1]:
             for damage in data_damages(file, outside):
                 yield Damage(f"{table}: file {damage.name}", damage.strike)
@@ -155,11 +154,6 @@ def all_damages(store: Path, outside: Path) -> Iterator[Damage]:
     for name in LOGS:
         for damage in log_damages(store / name / "_delta_log", outside):
             yield Damage(f"{name}: {damage.name}", damage.strike)
-
-
-def some_damages(store: Path, outside: Path, random: Random, count: int) -> list[Damage]:
-    """A few of them; those that a first one has made impossible do nothing."""
-    return random.sample(list(all_damages(store, outside)), count)
 
 
 # What a store contains, as it states itself and as other programs read it.
@@ -191,8 +185,41 @@ def content_elsewhere(store: Path) -> dict[str, list[str]]:
     return found
 
 
-def advice(store: Path) -> list[list[str]]:
-    """Commands that the store advises, each once, as arguments of `ur_energy`."""
-    commands = [shlex.split(line) for line in HistoryStore(store).holdings().repairs]
-    assert all(command[0] == "ur_energy" for command in commands), commands
-    return [command[1:] for command in commands]
+MOST_TURNS = 4
+
+
+def follow_advice(store: Path, run: Callable[[list[str]], tuple[int, str]]) -> list[str]:
+    """Do what the store advises until it has no warnings; returns what did not help, a line each.
+
+    Args:
+        store: the store.
+        run: runs `ur_energy` with arguments; returns the exit code, and what it prints on stderr.
+    """
+    problems: list[str] = []
+    for _ in range(MOST_TURNS):
+        holdings = HistoryStore(store).holdings()
+        if not holdings.warnings:
+            return problems
+        for line in holdings.repairs:
+            code, err = run(shlex.split(line)[1:])
+            if code and "remove the link" in err and err.count("\n") == 1:
+                _remove_links(store)
+            elif code:
+                problems.append(f"{line}: exit code {code}: {err}")
+        if not holdings.repairs and any("remove the link" in each for each in holdings.warnings):
+            _remove_links(store)
+    return [*problems, f"warnings stay: {holdings.warnings}"]
+
+
+def _remove_links(store: Path) -> None:
+    for path in list(store.rglob("*")):
+        if path.is_symlink():
+            path.unlink()
+
+
+def listing(folder: Path) -> dict[str, str]:
+    """What is in a folder, to see whether it was touched."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes().hex() if path.is_file() else "folder"
+        for path in sorted(folder.rglob("*"))
+    }

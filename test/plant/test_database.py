@@ -119,8 +119,9 @@ def test_exports_have_all_rows_in_order(plant: Path, tmp_path: Path) -> None:
 
     path, store = tmp_path / "rows.csv", HistoryStore(plant)  # of a period and an arm
     period = Period.from_text("2026-05-05T22:00", "2026-05-05T22:01")
-    assert export_csv(store, "seconds", path, period=period, arms=("A3",)) == (60, ())
+    count, holdings = export_csv(store, "seconds", path, period=period, arms=("A3",))
+    assert (count, holdings.warnings) == (60, ())
     assert set(pl.read_csv(path)["arm"]) == {"A3"}
-    assert export_csv(store, "cycles", path, arms=("none",)) == (0, ())
+    assert export_csv(store, "cycles", path, arms=("none",))[0] == 0
     assert path.read_text().startswith('"arm","day","start"')
     assert len(path.read_text().splitlines()) == 1

@@ -10,6 +10,7 @@ from test.torture.harness import Family, report, run_families
 
 FAMILIES = (
     "network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages", "history",
+    "queries",
 )  # fmt: skip
 
 

@@ -182,8 +182,15 @@ class Watched:
     started: ClassVar[list[Watched]] = []
 
     def __init__(
-        self, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        with_children: bool = True,
     ) -> None:
+        """Start it; its memory is the largest of its own and that of the children it waits for."""
+        self._with_children = with_children
         self.began, self.memory, self.hung = time.monotonic(), 0.0, False
         self._path = folder / f"output_{time.monotonic_ns()}.txt"
         with self._path.open("wb") as file:
@@ -212,10 +219,15 @@ class Watched:
             self.memory = max(self.memory, peak_memory(self._child.pid))
             ended, status, usage = os.wait4(self._child.pid, os.WNOHANG)
             time.sleep(0.0 if ended else SAMPLING)
-        if usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0:
+        if self._with_children and usage.ru_maxrss / 1024 > peak_memory(os.getpid()) + 1.0:
             self.memory = max(self.memory, usage.ru_maxrss / 1024)
         self._code = self._child.returncode = os.waitstatus_to_exitcode(status)
         self._ended.set()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._child.pid
 
     @property
     def running(self) -> bool:
@@ -267,6 +279,29 @@ class Watched:
             last = (output.strip().splitlines() or ["no output"])[-1]
             problem = f"exit code {self._code}, not {[*codes]}: {last[:200]}"
             verdict.expect(self._code in codes, problem)
+
+
+class Tree:
+    """A process and all that it starts; `memory` is the peak memory of each by number [MB]."""
+
+    def __init__(self, pid: int) -> None:
+        self.memory: dict[int, float] = {pid: 0.0}
+
+    def look(self) -> None:
+        """Find new processes, and measure all."""
+        for pid in list(self.memory):
+            with suppress(OSError):
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    children += (task / "children").read_text().split()
+                for child in map(int, children):
+                    self.memory.setdefault(child, 0.0)
+        for pid in self.living():
+            self.memory[pid] = max(self.memory[pid], peak_memory(pid))
+
+    def living(self) -> list[int]:
+        """Numbers of the processes that have not ended."""
+        return [pid for pid in self.memory if peak_memory(pid) > 0.0]
 
 
 Results = dict[str, list[tuple[str, Verdict]]]  # by family: each case, and what it found

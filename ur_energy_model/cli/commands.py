@@ -658,6 +658,7 @@ $ ur_energy history sql plant "SELECT day, sum(energy) FROM joint_seconds \
 sql SQL  SELECT statement
 @period
 --limit N =100 1:1000000  rows to print; --json prints all
+--timeout S =60 0.1:1e9  end the query after S seconds of computation
 @json
 notes:
 tables:

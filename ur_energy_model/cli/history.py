@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from ur_energy_model.plant.add import Added, BagWork
     from ur_energy_model.plant.database import HistoryDatabase, Period
+    from ur_energy_model.plant.holdings import Holdings
+    from ur_energy_model.plant.query import Query
 
 
 def store_given(options: argparse.Namespace) -> HistoryStore:
@@ -179,6 +181,22 @@ def _database_given(options: argparse.Namespace) -> HistoryDatabase:
     return HistoryDatabase(store_given(options), _period_given(options), arms=tuple(options.arm))
 
 
+_ENERGIES = {"J": 1.0, "Wh": 3600.0, "kWh": JOULES_PER_KWH, "MWh": 1e3 * JOULES_PER_KWH}
+_TIMES = {"s": 1.0, "minutes": 60.0, "hours": 3600.0}
+
+
+def _unit(total: float | None, units: Mapping[str, float]) -> tuple[str, float]:
+    """The largest of the units in which a total is ten or more, and its size: short numbers."""
+    fitting = [each for each in units.items() if (total or 0.0) >= 10.0 * each[1]]
+    return fitting[-1] if fitting else next(iter(units.items()))
+
+
+def _damage(holdings: Holdings) -> dict[str, object]:
+    """For JSON: what is wrong with the store in words, what it has lost, and what mends it."""
+    lost = [loss.entry() for loss in holdings.lost]
+    return {"warnings": list(holdings.warnings), "lost": lost, "repairs": list(holdings.repairs)}
+
+
 def summary(options: argparse.Namespace) -> None:
     """`ur_energy history summary`."""
     from ur_energy_model.plant.database import shift_starts
@@ -188,8 +206,8 @@ def summary(options: argparse.Namespace) -> None:
     with _database_given(options) as database:
         shifts = () if options.shifts is None else shift_starts(options.shifts)
         summary = summarise(database, keys, shifts)
-        warnings = database.warnings
-    warn(warnings)
+        holdings = database.holdings
+    warn(holdings.warnings)
 
     def priced(row: Mapping[str, Any]) -> dict[str, Any]:
         if row["energy"] is None:
@@ -202,7 +220,7 @@ def summary(options: argparse.Namespace) -> None:
     if options.json:
         content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
         content |= {"outside_cycles": outside} if outside else {}
-        print_json({**content, "warnings": list(warnings)})
+        print_json({**content, **_damage(holdings)})
         return
 
     def share(part: str) -> Callable[[Mapping[str, Any]], float | None]:
@@ -214,15 +232,17 @@ def summary(options: argparse.Namespace) -> None:
     def over(name: str, divisor: float) -> Callable[[Mapping[str, Any]], float | None]:
         return lambda row: None if row[name] is None else row[name] / divisor
 
+    unit, joules = _unit(total["energy"], _ENERGIES)
+    span, seconds = _unit(total["duration"], _TIMES)
     columns: dict[str, Any] = {key: key for key in keys}
-    columns |= {"kWh": over("energy", JOULES_PER_KWH)}
+    columns |= {unit: over("energy", joules)}
     if "node" in keys:
         columns["times"] = lambda row: row.get("executions")
     else:
         columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
-        columns |= {"wall kWh": over("wall_energy", JOULES_PER_KWH)}
-        columns |= {"± 95 %": over("wall_std", JOULES_PER_KWH / CONFIDENCE)}
-    columns |= {"hours": over("duration", 3600.0)}
+        columns |= {f"wall {unit}": over("wall_energy", joules)}
+        columns |= {"± 95 %": over("wall_std", joules / CONFIDENCE)}
+    columns |= {span: over("duration", seconds)}
     if tariff.price is None and tariff.co2 is None:
         columns["W"] = lambda row: (
             row["energy"] / row["duration"]
@@ -232,16 +252,19 @@ def summary(options: argparse.Namespace) -> None:
     columns |= {} if tariff.price is None else {tariff.currency: "cost"}
     columns |= {} if tariff.co2 is None else {"kg CO2": "co2"}
 
-    def name(value: Any) -> str:
+    def name(key: str, value: Any) -> str:
         if value is None:
             return "unnamed"
+        if key == "month":
+            return f"{value:%Y-%m}"
         return f"{value:%Y-%m-%d %H:%M}" if hasattr(value, "hour") else str(value)
 
-    shown = [{**row, **{key: name(row[key]) for key in keys}} for row in rows]
+    shown = [{**row, **{key: name(key, row[key]) for key in keys}} for row in rows]
     for first, row in (("outside", outside), ("total", total)):
         shown += [{**row, **dict.fromkeys(keys, ""), keys[0]: first}] if row else []
     arms = summary.total["arms"]
-    print_objects(f"energy of {arms} arm{'' if arms == 1 else 's'}", shown, columns)
+    title = f"energy of {arms} arm{'' if arms == 1 else 's'}"
+    print_objects(title + (", without rows that are lost" if holdings.lost else ""), shown, columns)
     if not summary.rows:
         missing, remedy = "energy", "add recordings with history add"
         if arms:
@@ -262,8 +285,8 @@ def report(options: argparse.Namespace) -> None:
         report = make_plant_report(database, options.store, tariff)
         show(0.9, "writing")
         write_text(options.output, render(plant_page(report)))
-        warnings = database.warnings
-    warn(warnings)
+        holdings = database.holdings
+    warn(holdings.warnings)
     verdict = report.verdict
     if options.json:
         energy, wall = (report.fleet.total(name) for name in ("energy", "wall"))
@@ -280,7 +303,7 @@ def report(options: argparse.Namespace) -> None:
                 "headline": verdict.headline,
                 "statements": [item.text for item in verdict.statements],
                 "anomalies": [vars(each) | {"text": each.text} for each in report.anomalies],
-                "warnings": list(warnings),
+                **_damage(holdings),
             }
         )
         return
@@ -296,12 +319,12 @@ def health(options: argparse.Namespace) -> None:
 
     store = store_given(options)
     with progress("following the arms") as report:
-        arms, warnings = plant_health(store.address, progress=report)
-    warn(warnings)
+        arms, holdings = plant_health(store.address, progress=report)
+    warn(holdings.warnings)
     changes = [change for arm in arms for change in arm.changes]
     if options.json:
         entries = [{"arm": a.arm, "robot": a.robot, "levels": a.levels} for a in arms]
-        print_json({"arms": entries, "changes": changes, "warnings": list(warnings)})
+        print_json({"arms": entries, "changes": changes, **_damage(holdings)})
         return
     for arm in arms:
         print_objects(
@@ -336,13 +359,13 @@ def export(options: argparse.Namespace) -> None:
     check_output(options.output, overwrite=options.overwrite)
     period, store, arms = _period_given(options), store_given(options), tuple(options.arm)
     with progress("exporting") as report:
-        rows, warnings = export_csv(
+        rows, holdings = export_csv(
             store, options.table, options.output, period=period, arms=arms, progress=report
         )
-    warn(warnings)
+    warn(holdings.warnings)
     if options.json:
         file = str(options.output)
-        print_json({"file": file, "table": options.table, "rows": rows, "warnings": list(warnings)})
+        print_json({"file": file, "table": options.table, "rows": rows, **_damage(holdings)})
     else:
         note(f"{rows} rows of {options.table} written to {options.output}")
 
@@ -352,11 +375,14 @@ WIDEST = 8  # columns that a table in the terminal can have; of more, each row i
 
 def sql(options: argparse.Namespace) -> None:
     """`ur_energy history sql`."""
-    with _database_given(options) as database, database.stream(options.sql) as result:
-        warn(database.warnings)
+    from ur_energy_model.plant.query import Query
+
+    store, period, arms = store_given(options), _period_given(options), tuple(options.arm)
+    with Query(store.address, options.sql, period, arms=arms, timeout=options.timeout) as result:
+        warn(result.warnings)
         names, rows = result.schema.names, _rows(result.batches)
         if options.json:
-            _write_json(names, rows, database.warnings)
+            _write_json(names, rows, result)
             return
         shown = [[_cell(plain(value)) for value in row] for row in islice(rows, options.limit)]
         more = next(rows, None) is not None
@@ -382,7 +408,10 @@ def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
     def values(column: pyarrow.Array) -> list[Any]:
         try:
-            return list(column.to_pylist())
+            found = list(column.to_pylist())
+            if str(column.type).startswith("decimal128") and column.type.scale == 0:
+                return [None if each is None else int(each) for each in found]  # sums of integers
+            return found
         except (ValueError, OverflowError):  # one by one takes six times as long
             return list(map(value, column))
 
@@ -390,9 +419,7 @@ def _rows(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[Any, ...]]:
         yield from zip(*map(values, batch.columns), strict=True)
 
 
-def _write_json(
-    names: list[str], rows: Iterator[tuple[Any, ...]], warnings: tuple[str, ...]
-) -> None:
+def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query) -> None:
     """One object, written row by row: a result may be larger than memory."""
 
     def text(row: tuple[Any, ...]) -> str:
@@ -403,15 +430,19 @@ def _write_json(
     sys.stdout.write("" if first is None else text(first))
     for row in rows:
         sys.stdout.write(f", {text(row)}")
-    sys.stdout.write(f'], "warnings": {json.dumps(warnings)}}}\n')
+    told = {"warnings": result.warnings, "lost": result.lost}
+    sys.stdout.write(f"], {json.dumps(told)[1:]}\n")
 
 
 def _cell(value: Any) -> Any:
-    """Numbers as they are; lists and mappings as text."""
+    """As it is; numbers with all digits before the point, lists and mappings as text."""
 
     def text(item: Any) -> str:
-        return f"{item:.4g}" if isinstance(item, float) else str(item)
+        if not isinstance(item, float):
+            return str(item)
+        counted = 1000.0 <= abs(item) < 1e15 or item == 0.0
+        return f"{item:.0f}" if counted or item.is_integer() else f"{item:.4g}"
 
     if isinstance(value, list):
         return f"[{', '.join(map(text, value))}]"
-    return text(value) if isinstance(value, dict) else value
+    return text(value) if isinstance(value, dict | float) else value

@@ -23,6 +23,7 @@ import pyarrow.dataset as ds
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import cell_text, new_file
+from ur_energy_model.plant.holdings import Holdings
 from ur_energy_model.plant.schema import TABLES, UNDIVIDED
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.typing import ClosedOnExit, Progress
@@ -111,7 +112,7 @@ def instant(text: str, option: str, zone: ZoneInfo = UTC, *, end: bool = False) 
 
 
 MEMORY_GB = 2.0  # that DuckDB may use; buffers of Arrow come on top of it
-BATCH = 10_000  # rows of a result that are in memory at a time
+BATCH = 2_048  # rows of a result that are in memory at a time; DuckDB computes as many at once
 LOCKED = (
     "SET python_enable_replacements = false",
     "SET autoinstall_known_extensions = false",
@@ -140,6 +141,14 @@ class SqlError(InputError):
         super().__init__("SQL", problem, remedy)
 
 
+class TooLargeError(SqlError):
+    """SQL that needs more memory than it may have [GB]."""
+
+    def __init__(self, memory_gb: float) -> None:
+        remedy = "sum up in the query, or query fewer days or arms"
+        super().__init__(f"needs more than {memory_gb:g} GB of memory", remedy)
+
+
 class QueryResult(NamedTuple):
     """Rows of a result in batches, read once as they are computed."""
 
@@ -152,7 +161,7 @@ class HistoryDatabase(ClosedOnExit):
 
     Tables that the store does not have yet are empty. Columns that older files lack are NULL. The
     rows are those of a period, whose zone is that of dates and hours, and of some arms, () for all.
-    `warnings` and `lost` are those of `HistoryStore.holdings`.
+    `holdings` are the files that they are read from, and what is lost.
 
     Raises:
         StoreError: the store cannot be read.
@@ -165,6 +174,7 @@ class HistoryDatabase(ClosedOnExit):
         *,
         arms: tuple[str, ...] = (),
         memory_gb: float = MEMORY_GB,
+        threads: int | None = None,
     ) -> None:
         self.period = period or Period()
         self._memory_gb = memory_gb
@@ -173,8 +183,7 @@ class HistoryDatabase(ClosedOnExit):
         try:
             first, last = self.period.days
             holdings = store.holdings(first, last, arms)
-            self.warnings = holdings.warnings
-            self.lost = holdings.lost
+            self.holdings = holdings
             for table in TABLES.keys() - {"joint_seconds"}:  # here it is a view of seconds
                 rows, columns = store.rows(table, holdings), "*"
                 if table not in UNDIVIDED:
@@ -200,6 +209,8 @@ class HistoryDatabase(ClosedOnExit):
             )
             self._connection.execute(f"SET TimeZone = '{self.period.zone.key}'")
             self._connection.execute(f"SET memory_limit = '{memory_gb * 1000:.0f}MB'")
+            if threads is not None:
+                self._connection.execute(f"SET threads = {threads}")
             for statement in LOCKED:
                 self._connection.execute(statement)
         except BaseException:
@@ -252,8 +263,7 @@ class HistoryDatabase(ClosedOnExit):
                 raise
             raise KeyboardInterrupt from None
         except (duckdb.OutOfMemoryException, MemoryError):
-            problem = f"needs more than {self._memory_gb:g} GB of memory"
-            raise SqlError(problem, "sum up in the query, or query fewer days or arms") from None
+            raise TooLargeError(self._memory_gb) from None
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).partition("\n\nLINE ")[0].partition("LINE 1:")[0]
             raise SqlError(text.strip().rstrip("!."), "repair the query or the store") from None
@@ -292,11 +302,11 @@ def export_csv(
     period: Period | None = None,
     arms: tuple[str, ...] = (),
     progress: Progress | None = None,
-) -> tuple[int, tuple[str, ...]]:
+) -> tuple[int, Holdings]:
     """Write rows of a table to a CSV file in order of arm and time, a day in memory at a time.
 
     A list of the joints becomes one column per joint that any arm has, `<joint>_energy` for
-    `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and the store's warnings.
+    `joint_energy`; times are UTC, ISO 8601. Returns the number of rows, and what the store holds.
     StoreError, SqlError: the store cannot be read; OSError: the file cannot be written.
     """
     time, count = TABLES[table][0].name, 0
@@ -330,4 +340,4 @@ def export_csv(
                         count += len(batch)
                 if progress is not None:
                     progress(done / len(days), f"{count} rows")
-        return count, database.warnings
+        return count, database.holdings

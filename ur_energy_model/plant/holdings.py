@@ -36,8 +36,8 @@ class Loss:
 
     They are of a table, of an arm and a bag, None where these are not known or it is none; in the
     time from `start` to `end` [ns], None where that is not known. `rows` is their number, None if
-    that is not known, `files` are the files that are lost or changed. `command` mends the loss, None
-    if nothing does, `there` whether the bag is where it was.
+    that is not known, `files` are the files that are lost or changed. `command` mends the loss,
+    None if nothing does, `there` whether the bag is where it was.
     """
 
     table: str
@@ -264,10 +264,9 @@ class _Check:
         """Rows of live writers that no other source has made up for."""
         for file in self._bad:
             if file.live and file.table not in DERIVED:
-                span = file.span
-                if span is not None and file.source is not None and self._is_made_up_for(file):
+                if is_made_up_for(self._store, file, self._good, self._bad):
                     continue
-                start, end = span or (None, None)
+                start, end = file.span or (None, None)
                 yield Loss(
                     table=file.table,
                     arm=file.arm,
@@ -280,21 +279,6 @@ class _Check:
                     reason=self._words[file.path],
                     command=None,
                 )
-
-    def _is_made_up_for(self, file: StoredFile) -> bool:
-        """Whether other sources cover all the time of a lost file but for a second."""
-        assert file.span is not None
-        pairs = [
-            pair
-            for other in self._good
-            if other.table == "seconds" and other.arm == file.arm and _meet(other, file.span)
-            for source, part in self._store.parts(other).items()
-            if source != file.source
-            for pair in part.covered.pairs()
-        ]
-        needed = file.covered or TimeRanges.of([file.span])
-        left = needed.without(TimeRanges.of(pairs))
-        return sum(end - start for start, end in left.pairs()) <= SECOND
 
     def derived(self) -> Iterator[Loss]:
         """Rows that follow from other files."""
@@ -330,8 +314,41 @@ class _Check:
         return shlex.join(["ur_energy", "history", "add", self._store.address, bag])
 
 
-def _meet(file: StoredFile, span: tuple[int, int]) -> bool:
-    return file.span is None or (file.span[0] <= span[1] and span[0] <= file.span[1])
+def is_made_up_for(
+    store: StoreFiles, file: StoredFile, good: Sequence[StoredFile], bad: Sequence[StoredFile]
+) -> bool:
+    """Whether other sources have rows in place of those of a lost file of a live writer.
+
+    Of `seconds`, they cover all its time but for a second. Of another table, they cover some of its
+    time, and the writer has no rows of `seconds` of that time, nor lost ones that are lacking.
+
+    Args:
+        store: the files.
+        file: the lost one.
+        good: files that are whole.
+        bad: files that are lost or changed.
+    """
+    span, source = file.span, file.source
+    if span is None or source is None:
+        return False
+
+    def meets(other: StoredFile) -> bool:
+        near = other.span is None or (other.span[0] < span[1] and span[0] < other.span[1])
+        return other.table == "seconds" and other.arm == file.arm and near
+
+    parts = [part for other in good if meets(other) for part in store.parts(other).items()]
+    others = TimeRanges.of(
+        p for name, part in parts if name != source for p in part.covered.pairs()
+    )
+    if file.table == "seconds":
+        left = (file.covered or TimeRanges.of([span])).without(others)
+        return sum(end - start for start, end in left.pairs()) <= SECOND
+    own = any(name == source and part.covered.within(*span) for name, part in parts)
+    lacking = any(
+        meets(other) and other.may_hold(source) and not is_made_up_for(store, other, good, bad)
+        for other in bad
+    )
+    return bool(others.within(*span)) and not own and not lacking
 
 
 def _repairs(lost: Sequence[Loss], state: State, address: str) -> tuple[str, ...]:
@@ -369,25 +386,54 @@ def _lines(lost: Sequence[Loss], address: str) -> Iterator[str]:
         yield f"rows of {tables} of {_some(bags)} are lost, {_consequence(short, address)}"
 
 
+def lost_sentences(holdings: Holdings) -> Iterator[str]:
+    """What of the figures is lost, in a sentence for bags and one for live writers."""
+    bags = [loss for loss in holdings.lost if loss.bag is not None]
+    if bags:
+        count = len({loss.bag for loss in bags})
+        repair = f": {holdings.repairs[-1]}" if holdings.repairs else ""
+        yield (
+            f"Rows of {count} recording{'s' * (count > 1)} are lost ({_numbers(bags)}), and not in "
+            f"these figures until the recording{'s' * (count > 1)} are added again{repair}"
+        )
+    live = [loss for loss in holdings.lost if loss.bag is None and loss.command is None]
+    if live:
+        starts = [loss.start for loss in live if loss.start is not None]
+        ends = [loss.end for loss in live if loss.end is not None]
+        span = f", between {_text(min(starts))} and {_text(max(ends))}" if starts and ends else ""
+        yield (
+            f"Rows that estimators wrote are lost ({_numbers(live)}){span}; nothing but recordings "
+            "of that time can replace them."
+        )
+
+
+def _numbers(lost: Sequence[Loss]) -> str:
+    """Numbers of rows by table."""
+    rows: Counter[str] = Counter()
+    for loss in lost:
+        rows[loss.table] += loss.rows or 0
+    return ", ".join(f"{count} of {table}" for table, count in rows.items())
+
+
 def _consequence(group: Sequence[Loss], address: str) -> str:
     """What some losses mean, and what mends them."""
     first = group[0]
     if first.bag is None and first.command is None:
         span = f" from {_text(first.start)} to {_text(first.end)}" if first.start else ""
         return (
-            f"the sums lack the rows that the estimator wrote there{span}; only a recording of that "
-            "time, added with history add, replaces them"
+            f"the sums lack the rows that the estimator wrote there{span}; only a recording of "
+            "that time, added with history add, replaces them"
         )
     if first.bag is None:
         return f"it follows from other files; {first.command} makes it again"
     bags = list(dict.fromkeys(str(loss.bag) for loss in group if loss.command))
     if not bags:
-        return "the sums lack its rows; add the recordings of that time again"
+        return "the sums lack them; add the recordings of that time again"
     command = shlex.join(["ur_energy", "history", "add", address, *bags[:MOST_NAMED]])
     command += f" and {len(bags) - MOST_NAMED} more" if len(bags) > MOST_NAMED else ""
     missing = list(dict.fromkeys(str(loss.bag) for loss in group if not loss.there))
     place = f" ({_some(missing)}: not found on this machine)" if missing else ""
-    return f"the sums lack its rows; {command} makes them again{place}"
+    return f"the sums lack them; {command} makes them again{place}"
 
 
 def _damaged(state: State, address: str) -> Iterator[str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
-from ur_energy_model.plant.holdings import BadFiles, bad_files
+from ur_energy_model.plant.energy_parts import NOTHING
+from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for
 from ur_energy_model.plant.rows import joint_rows
 from ur_energy_model.plant.schema import LIVE, UNDIVIDED, ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import COUNTED, SourceRecord, joined, records_table
@@ -53,11 +53,12 @@ class Mender:
             rows = records_table(records)
             made.append(self._files.write("sources", "", "", MADE_AGAIN, rows, {}))
         known = {record.source for record in (*self._content.records(self._state), *records)}
-        for file in self._all:
-            again = file.path in self._bad.words and (
+        lost = [file for file in self._all if file.path in self._bad.words]
+        for file in lost:
+            again = (
                 file.table == "models"
                 or (file.table == "sources" and _all_known(file, known, records))
-                or (file.live and self._is_made_up_for(file))
+                or (file.live and is_made_up_for(self._files, file, self._good, lost))
             )
             if again:
                 gone.append(file)
@@ -66,16 +67,6 @@ class Mender:
         if not made and not gone and not marked:
             return None
         return Change([*made, *marked], gone)
-
-    def _is_made_up_for(self, file: StoredFile) -> bool:
-        """Whether other sources cover all the time of a lost file of a live writer."""
-        if file.span is None or file.source is None:
-            return False
-        needed = file.covered or TimeRanges.of([file.span])
-        start, arm = file.span[0], file.arm or ""
-        others = self._content.covered(self._state, arm, start, file.source)
-        left = sum(end - start for start, end in needed.without(others).pairs())
-        return left <= SECOND
 
     # Records
 

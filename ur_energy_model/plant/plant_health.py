@@ -20,6 +20,7 @@ from ur_energy_model.identification.assembly import PRIOR_FREEDOM
 from ur_energy_model.learning.changes import NOISE
 from ur_energy_model.learning.minute import MINUTE
 from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
+from ur_energy_model.plant.holdings import Holdings
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.telemetry.samples import equal_runs
@@ -383,8 +384,8 @@ class ArmHealth:
 
 def plant_health(
     address: str, *, progress: Progress | None = None
-) -> tuple[tuple[ArmHealth, ...], tuple[str, ...]]:
-    """Health of all arms, in order of their names, and what is wrong with the store.
+) -> tuple[tuple[ArmHealth, ...], Holdings]:
+    """Health of all arms, in order of their names, and what the store holds.
 
     One arm is in memory at a time.
 
@@ -404,7 +405,7 @@ def plant_health(
             progress(number / len(arms), f"{arm}: {number + 1} of {len(arms)} arms")
         own = rows.to_table(columns=list(COLUMNS), filter=ds.field("arm") == arm)
         found += filter(None, [arm_health(arm, own)])
-    return tuple(found), holdings.warnings
+    return tuple(found), holdings
 
 
 def arm_health(arm: str, rows: pa.Table) -> ArmHealth | None:

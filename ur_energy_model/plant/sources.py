@@ -182,8 +182,9 @@ def ranges_from(pairs: Iterable[Iterable[int]]) -> TimeRanges:
 def parts_from_rows(rows: pa.Table, time: str, covered: TimeRanges) -> dict[str, SourcePart]:
     """Parts of a file of an earlier version from its columns `source` and time (and `accounted`).
 
-    `covered` is the time that all its rows cover; NOTHING for other tables than `seconds`. Where two
-    sources share a second, each has as much of it as it accounts for, on the side of its other rows.
+    `covered` is the time that all its rows cover; NOTHING for other tables than `seconds`. Where
+    two sources share a second, each has as much of it as it accounts for, on the side of its other
+    rows.
     """
     sources = np.array(rows["source"].to_pylist(), dtype=object)
     begins = rows[time].cast("int64").to_numpy() * 1000

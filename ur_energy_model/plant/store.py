@@ -5,10 +5,10 @@
     STORE/<table>/day=<YYYY-MM-DD>/<arm>/<source>-<crc>.parquet  rows of a source on a day
     STORE/models/, STORE/sources/                                tables without days
 
-A change of the store (a bag, a minute of a live writer, files that are joined) is one commit for all
-tables. What a killed process wrote before that does not count, and is replaced when the source is
-added again. Commits follow each other: who finds that another process was faster looks again at what
-others cover, so that no time of an arm counts twice.
+A change of the store (a bag, a minute of a live writer, files that are joined) is one commit for
+all tables. What a killed process wrote before that does not count, and is replaced when the source
+is added again. Commits follow each other: who finds that another process was faster looks again at
+what others cover, so that no time of an arm counts twice.
 
 A bag whose rows are lost is added again with the model and settings of the first time, and all its
 rows are replaced; rows of other sources are never removed. What follows from other files (joints,
@@ -38,6 +38,7 @@ from ur_energy_model.errors import RecordingError, UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import GENERIC, generic_model
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.plant.delta_logs import ConflictError
 from ur_energy_model.plant.energy_parts import TimeRanges
 from ur_energy_model.plant.holdings import Holdings, compare
 from ur_energy_model.plant.mending import Mender
@@ -48,6 +49,7 @@ from ur_energy_model.plant.schema import (
     UNDIVIDED,
     ModelRow,
     SourceKeys,
+    arrow_schema,
     model_key,
     model_row,
 )
@@ -73,7 +75,7 @@ from ur_energy_model.plant.store_files import (
     divided,
     with_arm,
 )
-from ur_energy_model.plant.store_log import ConflictError, State, StoreLog
+from ur_energy_model.plant.store_log import State, StoreLog
 
 MOST_WAIT = 60.0  # for a commit beside those of other processes [s]
 PAUSE = (0.01, 0.5)  # shortest and longest one before a commit is tried again [s]
@@ -292,9 +294,18 @@ class HistoryStore:
         if name not in self._models:
             row = model_row(keys, model, path)
             with self._problems("written"):
-                self._change(lambda state: _unless_empty(self._content.write_models(state, [row])))
+                self._keep_models(pa.Table.from_pylist([dict(row)], arrow_schema("models")))
             self._models[name] = row
         return self._models[name]
+
+    def _keep_models(self, rows: pa.Table) -> None:
+        """Write rows of models that are not there yet."""
+
+        def change(state: State) -> Change | None:
+            files = self._content.write_models(state, rows.to_pylist())
+            return Change(files) if files else None
+
+        self._change(change)
 
     def join(self, paths: Collection[str]) -> None:
         """Replace files of one arm and day by one for each table."""
@@ -308,9 +319,9 @@ class HistoryStore:
     def compact(self, *, least: int = 2) -> dict[str, int]:
         """Write one file per arm and day in place of many, and remove what was replaced long ago.
 
-        Days with fewer files of a table than `least`, of all arms, stay as they are. What is lost is
-        mended first, see `mend`. Returns how many files counted before and after, and how many old
-        ones were removed.
+        Days with fewer files of a table than `least`, of all arms, stay as they are. What is lost
+        is mended first, see `mend`. Returns how many files counted before and after, and how many
+        old ones were removed.
         """
         self.take_over()
         self.mend()
@@ -353,10 +364,7 @@ class HistoryStore:
                 if old.name:
                     self._take_over(old)
                 else:
-                    rows = self._files.dataset("models", old.files).to_table().to_pylist()
-                    self._change(
-                        lambda state: _unless_empty(self._content.write_models(state, rows))
-                    )  # noqa: B023
+                    self._keep_models(self._files.dataset("models", old.files).to_table())
                 for name in filter(None, (*(file.path for file in old.files), old.name)):
                     self._files.remove(name)
 
@@ -435,7 +443,7 @@ class HistoryStore:
     def _cut_out(
         self, state: State, record: SourceRecord
     ) -> tuple[list[StoredFile], list[StoredFile]]:
-        """Files that replace those with rows of a source, without them; and those that they replace.
+        """Files without the rows of a source, and those that they replace.
 
         Lost files of several bags are replaced with the last of these.
         """
@@ -518,7 +526,3 @@ def _is_known(old: OldSource, state: State) -> bool:
     """Whether a live writer of an earlier version is in the tables already."""
     names = pc.unique(state.files["first_source"])
     return bool(pc.any(pc.equal(names, old.source)).as_py()) if old.name else False
-
-
-def _unless_empty(files: Sequence[StoredFile]) -> Change | None:
-    return Change(files) if files else None

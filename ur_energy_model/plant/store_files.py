@@ -334,10 +334,11 @@ class StoreFiles:
         """Names of the files of a log in `_delta_log`, below a table."""
         if self.folder is not None:
             with suppress(FileNotFoundError, NotADirectoryError, OutsideError):
-                return os.listdir(self.path(f"{table}/_delta_log/x").parent)
+                place = self.path(f"{table}/_delta_log/x").parent
+                return [path.name for path in place.iterdir()]
             return []
-        place = f"{self._root}{table}/_delta_log"
-        selector = pyarrow.fs.FileSelector(place, allow_not_found=True)
+        prefix = f"{self._root}{table}/_delta_log"
+        selector = pyarrow.fs.FileSelector(prefix, allow_not_found=True)
         return [info.base_name for info in self._system.get_file_info(selector) if info.is_file]
 
     def discard_log(self, table: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.plant.database import HistoryDatabase
+from ur_energy_model.plant.holdings import lost_sentences
 from ur_energy_model.plant.summary import (
     CYCLE_SUMS,
     Anomaly,
@@ -57,6 +58,8 @@ class PlantReport:
     fleet: FleetDays
     anomalies: tuple[Anomaly, ...]
     tariff: Tariff
+    lost: tuple[str, ...] = ()
+    """Sentences about rows that the store has lost."""
 
     @property
     def verdict(self) -> ModelVerdict:
@@ -85,7 +88,8 @@ def make_plant_report(
     """
     fleet = read_fleet_days(database)
     zone = database.period.zone.key
-    return PlantReport(store, zone, fleet, find_anomalies(fleet), tariff or Tariff())
+    lost = tuple(lost_sentences(database.holdings))
+    return PlantReport(store, zone, fleet, find_anomalies(fleet), tariff or Tariff(), lost)
 
 
 def _prices(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
@@ -97,6 +101,7 @@ def _prices(tariff: Tariff, fleet: FleetDays) -> list[tuple[str, str]]:
 
 
 def _statements(report: PlantReport) -> Iterator[Statement]:
+    yield from (Statement("poor", sentence) for sentence in report.lost)
     fleet, tariff = report.fleet, report.tariff
     energy = fleet.total("energy")
     if energy <= 0:

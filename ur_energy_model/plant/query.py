@@ -1,0 +1,253 @@
+"""Query: SQL of a user on a history, in a process of its own with limits of memory and time.
+
+DuckDB's own limit leaves out much of what it allocates (texts, lists, aggregates), and it looks
+rarely whether it has been interrupted. Here the operating system bounds the memory of the process
+that runs the SQL, and the process is killed when its time is over, at Ctrl-C, and with its parent.
+It sends the result in messages of bounded size, and waits until they are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from ur_energy_model.errors import InputError
+from ur_energy_model.plant.database import HistoryDatabase, Period, SqlError, TooLargeError
+from ur_energy_model.plant.store import HistoryStore
+from ur_energy_model.plant.store_files import StoreError
+from ur_energy_model.processes import (
+    ONE_THREAD,
+    end_with_parent_of_environment,
+    start_command,
+)
+from ur_energy_model.typing import ClosedOnExit
+
+MEMORY = 2_000_000_000  # of the process, that of Python and libraries (200 MB) included [bytes]
+DATABASE_GB = 1.4  # that DuckDB counts itself: it then says so before an allocation fails
+TIMEOUT = 60.0  # of the computation [s]
+MOST_CORES = 4  # each thread takes memory
+MOST_BYTES = 8_000_000  # of a message with more than one row
+LARGEST_ROW = 16_000_000  # of a row of the result [bytes]
+START = 120.0  # in which the process must have opened the store [s]
+SPARING = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+"""Environment of the process: no allocator that reserves gigabytes, which the limit would count."""
+
+
+class _Message(NamedTuple):
+    """What the process sends: `kind` is a byte, `content` JSON or Arrow's stream format."""
+
+    kind: bytes
+    content: bytes
+
+
+_OPENED, _SCHEMA, _ROWS, _DONE, _REFUSED = b"o", b"s", b"r", b"d", b"x"
+
+
+class Query(ClosedOnExit):
+    """The result of one SELECT statement; a context manager.
+
+    `warnings` and `lost` are those of the store (`Holdings`, the latter as entries), `schema` that
+    of the result, with unique names of columns.
+
+    Args:
+        address: of the store.
+        sql: the statement.
+        period: of the rows.
+        arms: of the rows, () for all.
+        timeout: time for which the result is waited for [s], all of it together; time that passes
+            while what came is used is not counted.
+
+    Raises:
+        StoreError: the store cannot be read.
+        SqlError: it is not a single SELECT, fails, or needs more memory or time than it may have;
+            also while the rows are read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        sql: str,
+        period: Period | None = None,
+        *,
+        arms: Sequence[str] = (),
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._timeout = self._left = timeout
+        if sql != sql.encode(errors="replace").decode():
+            raise SqlError("is not UTF-8 text", "repair the query")
+        self._pipe, theirs = Pipe()
+        with theirs:
+            handle = theirs.fileno()
+            code = (
+                f"from {end_with_parent_of_environment.__module__} "
+                "import end_with_parent_of_environment as end; end(); "
+                f"from {__name__} import main; main({handle})"
+            )
+            search = os.pathsep.join(path for path in sys.path if path)
+            self._process = start_command(
+                [sys.executable, "-c", code],
+                environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD, **SPARING},
+                pass_fds=(handle,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        try:
+            with suppress(BrokenPipeError):
+                self._pipe.send_bytes(_request(address, sql, period or Period(), arms))
+            opened = json.loads(self._receive(_OPENED, counted=False).content)
+            self.warnings = tuple(opened["warnings"])
+            self.lost = tuple(opened["lost"])
+            with pa.ipc.open_stream(self._receive(_SCHEMA).content) as stream:
+                self.schema = stream.schema
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        self._pipe.close()
+
+    @property
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches, as they are computed; read once."""
+        while (message := self._receive(_ROWS)).kind == _ROWS:
+            with pa.ipc.open_stream(message.content) as stream:
+                yield from stream
+
+    def _receive(self, kind: bytes, *, counted: bool = True) -> _Message:
+        """The next message, of a kind or the last one."""
+        began = time.monotonic()
+        try:
+            if not self._pipe.poll(self._left if counted else START):
+                if not counted:
+                    raise SqlError("cannot open the store in time", "repeat the command later")
+                remedy = "query fewer days or arms, or give --timeout SECONDS"
+                raise SqlError(f"takes longer than {self._timeout:g} s", remedy)
+            received = self._pipe.recv_bytes()
+        except (EOFError, ConnectionError):  # an allocation failed where that cannot be handled
+            raise _too_much() from None
+        if counted:
+            self._left = max(0.0, self._left - (time.monotonic() - began))
+        message = _Message(received[:1], received[1:])
+        if message.kind == _REFUSED:
+            name, source, problem, remedy = json.loads(message.content)
+            if name == TooLargeError.__name__:
+                raise _too_much()
+            if name == SqlError.__name__:
+                raise SqlError(problem, remedy)
+            raise StoreError(source, problem, remedy)
+        assert message.kind in (kind, _DONE), message.kind
+        return message
+
+
+def _too_much() -> SqlError:
+    return TooLargeError(MEMORY / 1e9)
+
+
+def _request(address: str, sql: str, period: Period, arms: Sequence[str]) -> bytes:
+    times = [each and each.isoformat() for each in (period.start, period.end)]
+    return json.dumps([address, sql, *times, period.zone.key, list(arms)]).encode()
+
+
+# In the process.
+
+
+def main(handle: int) -> None:
+    """Run the query that the parent sends; for the process that `Query` starts.
+
+    Args:
+        handle: of its end of the pipe.
+    """
+    with Connection(handle) as pipe:
+        address, sql, start, end, zone, arms = json.loads(pipe.recv_bytes())
+        first, last = (each and datetime.fromisoformat(each) for each in (start, end))
+        try:
+            _limit()
+            period = Period(first, last, ZoneInfo(zone))
+            for message in _answer(HistoryStore(address), sql, period, tuple(arms)):
+                pipe.send_bytes(message.kind + message.content)
+        except InputError as error:
+            name = type(error).__name__
+            stated = [name, str(error.source), error.problem, error.remedy]
+            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
+        except MemoryError:
+            stated = [TooLargeError.__name__, "", "", ""]
+            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
+        except Exception as error:  # whatever a library raises, the parent states it
+            problem = f"cannot be run ({type(error).__name__}: {error})"
+            stated = [SqlError.__name__, "", problem, "write the query in another way"]
+            pipe.send_bytes(_REFUSED + json.dumps(stated).encode())
+
+
+def _limit() -> None:
+    """Bound the memory and the threads of this process."""
+    pa.set_cpu_count(min(pa.cpu_count(), MOST_CORES))
+    pa.set_io_thread_count(MOST_CORES)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    with suppress(OSError, ValueError):  # no such limit on this system
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _answer(
+    store: HistoryStore, sql: str, period: Period, arms: tuple[str, ...]
+) -> Iterator[_Message]:
+    """Messages with the result."""
+    database = HistoryDatabase(
+        store,
+        period,
+        arms=arms,
+        memory_gb=DATABASE_GB,
+        threads=min(os.cpu_count() or 1, MOST_CORES),
+    )
+    with database:
+        holdings = database.holdings
+        lost = [loss.entry() for loss in holdings.lost]
+        opened = {"warnings": list(holdings.warnings), "lost": lost}
+        yield _Message(_OPENED, json.dumps(opened).encode())
+        with database.stream(sql) as result:
+            yield _Message(_SCHEMA, _stream(result.schema, ()))
+            for batch in result.batches:
+                for piece in _pieces(batch):
+                    yield _Message(_ROWS, _stream(result.schema, (piece,)))
+        yield _Message(_DONE, b"")
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of a batch that are small enough for a message."""
+    if batch.nbytes <= MOST_BYTES or len(batch) == 1:
+        if batch.nbytes > LARGEST_ROW:
+            problem = f"has a row of more than {LARGEST_ROW / 1e6:.0f} MB"
+            raise SqlError(problem, "select less of it, such as its length")
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def _stream(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> bytes:
+    """In Arrow's stream format."""
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content: Any = out.getvalue()
+    return bytes(content)
