@@ -670,7 +670,8 @@ tables:
   joint_seconds  the energies of seconds, one row per joint
   models         one row per model: hash, serial number, date, path
 Energies are in J, times in s, powers in W. The store is only read; a query
-has no access to files and networks, and at most 2 GB of memory.
+has no access to files and networks, at most 2 GB of memory, and a minute of
+computation (--timeout).
 
 == history compact (history.compact): write one file per arm and day in place of many
 Write one file per arm and day in place of those of many recordings, and remove files that were
