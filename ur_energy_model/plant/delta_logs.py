@@ -135,6 +135,8 @@ class DeltaLogs:
         except DeltaError as error:
             self._names(name)  # raises OSError if the files cannot be read at all
             raise DamagedLogError(_short(error)) from None
+        if f"{found.version():020}.json" not in self._files.log_names(name):
+            raise DamagedLogError("its last commits are lost")
         self._opened[name] = found, self._stamp(name, found)
         return found
 
