@@ -35,7 +35,7 @@ from test.torture.hostile_files import (
 )
 from test.torture.reading import ReadingWorker
 from ur_energy_model.energy.counters import EnergyCounters
-from ur_energy_model.energy.cycles import Cycle, CycleLog
+from ur_energy_model.energy.cycle_energies import Cycle, CycleLog
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.errors import InputError, UrEnergyError
@@ -71,7 +71,7 @@ def _beside(suffix: str, read: Callable[[Path], Any]) -> Callable[[Path], Any]:
 
 def _logged(path: Path) -> None:
     log = CycleLog(path)
-    log.append(Cycle(1, 1.0, MeterReading.zero(len(CHANNELS)), 10.0), CHANNELS, "now")
+    log.append(Cycle(1, 0, 10**9, MeterReading.zero(len(CHANNELS)), 10.0), CHANNELS)
     if log.problem:
         raise OSError(log.problem)
 
@@ -290,8 +290,8 @@ def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
         cycles, rows, sheet = (Path(folder) / f"{k}.csv" for k in range(3))
         log = CycleLog(cycles)
         channels = Channels(names)
-        cycle = Cycle(1, 1.0, MeterReading.zero(len(channels)), 10.0, program=name)
-        log.append(cycle, channels, name)
+        cycle = Cycle(1, 0, 10**9, MeterReading.zero(len(channels)), 10.0, program=name)
+        log.append(cycle, channels)
         write_plant(Path(folder) / "plant", [Arm("A1", names, programs=(name,))], Work(days=1))
         export_csv(HistoryStore(Path(folder) / "plant"), "cycles", rows)
         waypoint = (-90.0,) * 6

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +80,32 @@ def test_what_happened_between_two_saves_is_in_the_journal(tmp_path: Path) -> No
     live.close()
     (tmp_path / "state.json.journal").write_bytes(b"SQLite format 3\0" + bytes(4080))  # power cut
     assert measured(estimator(tmp_path), 0.1, 131.0).lifetime.accounted > 3.0
+
+
+@pytest.mark.parametrize("end", [kill, LiveEstimator.close])
+def test_numbers_of_cycles_go_on(tmp_path: Path, end: Callable[[LiveEstimator], None]) -> None:
+    """Over a restart and over a kill after the last save; each arm has numbers of its own."""
+    numbers = list[int]()
+
+    def worked(start: float, serial: str, cycles: int) -> Snapshot:
+        live = estimator(tmp_path)
+        measured(live, 0.1, start - 0.1, serial)
+        live.save()
+        for number in range(cycles + 1):
+            live.start_cycle()
+            snapshot = measured(live, 0.5, start + 0.5 * number, serial)
+        numbers.extend(cycle.number for cycle in live.cycles)
+        assert all(cycle.is_whole for cycle in live.cycles)
+        end(live)
+        return snapshot
+
+    assert worked(100.0, "A", 3).cycles == 3
+    assert worked(200.0, "A", 2).cycles == 5
+    assert worked(300.0, "B", 1).cycles == 1
+    assert worked(400.0, "A", 1).cycles == 6
+    assert numbers == [1, 2, 3, 4, 5, 1, 6]
+    with (tmp_path / "cycles.csv").open(newline="") as file:
+        assert [int(row["cycle"]) for row in csv.DictReader(file)] == numbers
 
 
 _KILLED = """

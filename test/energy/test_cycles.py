@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,12 +21,15 @@ from test.optimization.simulated_cycle import (
     recorded,
 )
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.cycles import Cycle, CycleDetector, CycleLog, Trigger
+from ur_energy_model.energy.cycle_energies import Cycle, CycleLog
+from ur_energy_model.energy.cycles import CycleDetector, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import Channels
+from ur_energy_model.energy.topics import cycle_status
 from ur_energy_model.files import config_file
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.bag.messages import OK, WARN
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, host_times
 from ur_energy_model.trajectory.motions import Chain, Motion, move
 from ur_energy_model.trajectory.named_motions import named_motion
 
@@ -81,13 +86,63 @@ def test_each_cycle_has_the_energy_of_its_samples(tmp_path: Path, size: int) -> 
         summary = cycle.summary(estimator.channels)
         # A cycle reaches from the sample before its start to the last one before the next.
         part = slice(start - 1, stop)
-        assert summary["total_energy"] == pytest.approx(np.trapezoid(power[part], time[part]))
-        assert summary["duration"] == pytest.approx(1.5)
-        assert summary["start"] == pytest.approx(time[start])
-        assert summary["peak_power"] == pytest.approx(power[start:stop].max())
-        whole = summary["motion_energy"] + summary["idle_energy"]
-        assert whole == pytest.approx(summary["total_energy"])
-        assert summary["motion_time"] + summary["idle_time"] == pytest.approx(1.5)
+        assert summary["total_energy_J"] == pytest.approx(np.trapezoid(power[part], time[part]))
+        assert summary["duration_s"] == pytest.approx(1.5)
+        assert summary["unaccounted_s"] == 0.0
+        assert [cycle.start, cycle.end] == pytest.approx(1e9 * time[[part.start, part.stop - 1]])
+        assert summary["start"] == pytest.approx(time[part.start])
+        assert summary["peak_power_W"] == pytest.approx(power[start:stop].max())
+        whole = summary["motion_energy_J"] + summary["idle_energy_J"]
+        assert whole == pytest.approx(summary["total_energy_J"])
+        assert summary["motion_time_s"] + summary["idle_time_s"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_a_cycle_with_an_outage_states_it(tmp_path: Path, size: int) -> None:
+    """Within the second of three cycles 0.9 s are missing, and 0.5 s around the end of the third.
+
+    Its start and end by the host's clock are the duration apart also then.
+    """
+    telemetry = stamped(motion(10.0))
+    register = np.zeros(len(telemetry))
+    for place in (500, 1250, 2500, 3500, 4500):
+        register[place:] += 1
+    kept = np.ones(len(telemetry), dtype=bool)
+    kept[1500:1949] = kept[3400:3649] = False
+    telemetry = changed(telemetry, output_int_register_0=register).select(kept)
+    log, done = tmp_path / "cycles.csv", list[Cycle]()
+    options = LiveOptions(cycle_trigger="int_register", cycle_log=log)
+    estimator = LiveEstimator(known_model(), ROBOT, options, on_cycle=done.append)
+    for batch in packets(telemetry, size):
+        estimator.update(batch)
+    snapshot = estimator.snapshot()
+    assert snapshot is not None
+    missing = [0.0, 0.9, 0.0, 0.5]
+    assert [cycle.unaccounted for cycle in done] == pytest.approx(missing)
+    for cycle, seconds in zip(done, missing, strict=True):
+        assert 1e-9 * (cycle.end - cycle.start) == pytest.approx(cycle.duration, abs=1e-6)
+        part = slice(*np.searchsorted(host_times(telemetry), [cycle.start, cycle.end + 1]))
+        power, time = total(telemetry)[part], telemetry.time[part]
+        rows = np.flatnonzero(np.diff(time) < 0.1)
+        energy = 0.5 * (power[rows] + power[rows + 1]) @ np.diff(time)[rows]
+        status = cycle_status(cycle, estimator.channels)
+        values = dict(status.values)
+        assert status.level == (WARN if seconds else OK)
+        assert values["total_energy_J"] == values["total_energy"] == pytest.approx(energy)
+        assert values["unaccounted_s"] == pytest.approx(seconds)
+        assert values["start"] == f"{cycle.start // 10**9}.{cycle.start % 10**9:09d}"
+        assert ("without samples" in status.message) == bool(seconds)
+    with log.open(newline="") as file:
+        rows_ = list(csv.DictReader(file))
+    assert [float(row["unaccounted_s"]) for row in rows_] == pytest.approx(missing)
+    ended = [datetime.fromisoformat(row["ended"]).timestamp() for row in rows_]
+    assert ended == pytest.approx([1e-9 * cycle.end for cycle in done], abs=1e-3)
+
+
+def stamped(telemetry: Telemetry) -> Telemetry:
+    """With the time of a host whose clock is another one."""
+    stamp = 1_700_000_000 * 10**9 + np.round(telemetry.time * 1e9).astype(np.int64)
+    return replace(telemetry, stamp=stamp)
 
 
 def found(telemetry: Telemetry, size: int) -> list[tuple[float, float]]:
@@ -233,15 +288,48 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 def cycle(number: int) -> Cycle:
-    return Cycle(number, float(number), MeterReading.zero(len(CHANNELS)), 10.0)
+    end = number * 10**9
+    return Cycle(number, end - 10**9, end, MeterReading.zero(len(CHANNELS)), 10.0)
+
+
+OLD_LOG = b"cycle,ended,start,duration,total_energy,a_joint_energy\r\n1,then,5.0,1.0,20.0,3.0\r\n"
+
+
+def test_a_log_of_an_earlier_version_keeps_its_columns_and_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "cycles.csv"
+    path.write_bytes(OLD_LOG)
+    log, seen = CycleLog(path), cycle(7)
+    log.append(seen, CHANNELS)
+    log.append(replace(seen, reading=replace(seen.reading, unaccounted=2.5)), CHANNELS)
+    assert log.problem is None
+    with path.open(newline="") as file:
+        first, *rows = csv.DictReader(file)
+    assert list(first) == [*OLD_LOG.split(b"\r")[0].decode().split(","), "unaccounted_s"]
+    assert (first["total_energy"], first["unaccounted_s"]) == ("20.0", "")
+    assert [(row["cycle"], row["unaccounted_s"]) for row in rows] == [("7", "0.0"), ("7", "2.5")]
+    assert all(None not in row for row in rows)
+
+
+def test_a_file_with_other_columns_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "cycles.csv"
+    path.write_text("my own notes,of Monday\n")
+    log = CycleLog(path)
+    log.append(cycle(1), CHANNELS)
+    assert "other columns" in str(log.problem)
+    assert path.read_text() == "my own notes,of Monday\n"
+    path.unlink()
+    log.append(cycle(2), CHANNELS)
+    assert log.problem is None
+    with path.open(newline="") as file:
+        assert [row["cycle"] for row in csv.DictReader(file)] == ["1", "2"]
 
 
 def test_cycles_of_a_full_disk_are_written_in_order_once_it_has_room(disk: SmallDisk) -> None:
     log = CycleLog(disk.path / "cycles.csv")
-    log.append(cycle(1), CHANNELS, "now")
+    log.append(cycle(1), CHANNELS)
     disk.fill()
     for number in range(2, 200):  # more than the page of the file holds
-        log.append(cycle(number), CHANNELS, "now")
+        log.append(cycle(number), CHANNELS)
     assert "No space left" in str(log.problem)
     assert (disk.path / "cycles.csv").read_bytes().endswith(b"\r\n")
     disk.empty()

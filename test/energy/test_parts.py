@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions

@@ -168,5 +168,6 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
         "joints": arm.joints,
         "joint_energy": summed("joint_energy").reshape(count, len(arm.joints)),
         **{name: summed(name) for name in parts},
+        "unaccounted_s": np.zeros(count),
     }
     return arrow_table("cycles", columns)

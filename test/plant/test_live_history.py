@@ -100,8 +100,12 @@ def test_cycles_without_being_asked_are_those_of_the_live_view(tmp_path: Path) -
     for store in ("live", "bags"):
         kept = rows(tmp_path / store, "cycles")
         assert [row["program"] for row in kept] == [each.program for each in shown]
+        starts = [round(1e6 * row["start"].timestamp()) for row in kept]
+        assert starts == [each.start // 1000 for each in shown]
         for column, values in {
+            "number": [each.number for each in shown],
             "duration": [each.duration for each in shown],
+            "unaccounted_s": [each.unaccounted for each in shown],
             "peak_power": [each.peak_power for each in shown],
             "total_energy": [each.reading.net[source.channels.arm["total"]] for each in shown],
         }.items():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from test.report.conftest import MakeBag
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.meter import MeterReading, integrate
 from ur_energy_model.energy.powers import ArmState
 from ur_energy_model.energy.wall import WallEnergy
@@ -206,7 +206,8 @@ def test_only_cycles_of_the_same_work_have_a_mean(
         net[joints] = own.get("energies", 1.0) * np.arange(20.0, 20.0 + len(channels.joints))
         reading = MeterReading(net, net, 9.0, 0.0)
         program = own.get("program", "cell.urp")
-        made.append(Cycle(number + 1, 10.0 * number, reading, 100.0, program))
+        start = number * 10**10
+        made.append(Cycle(number + 1, start, start + 9 * 10**9, reading, 100.0, program))
     found = kinds_of_cycles(made, channels)
     assert len(found) == kinds
     assert sorted(cycle.number for kind in found for cycle in kind) == list(range(1, 7))

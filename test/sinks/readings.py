@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from test.energy.known_arm import ROBOT, known_model, motion
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
@@ -54,10 +54,12 @@ def made_up_reading(
         state=ArmState.MOVING,
         samples=number * 50,
         serial=arm,
+        cycles=number // 10,
     )
     cycles: tuple[Cycle, ...] = ()
     if number and number % 10 == 0:
-        cycles = (Cycle(number // 10, seconds - 1.0, counted(1.0), 77.0),)
+        end = START + number * PERIOD
+        cycles = (Cycle(number // 10, end - 10**9, end, counted(1.0), 77.0),)
     status = LinkStatus(losses=Losses(3)) if link is None else link
     return ArmReading(arm, START + number * PERIOD, JOINTS, snapshot, status, cycles=cycles)
 
@@ -83,7 +85,8 @@ def live_readings(seconds: float, *, prefix: str = "") -> Iterator[ArmReading]:
         snapshot = replace(snapshot, reset_time=RESET)
         cycles: tuple[Cycle, ...] = ()
         if number and number % 10 == 0:
-            cycles = (Cycle(number // 10, snapshot.time - 1.0, snapshot.since_reset, 200.0),)
+            end = START + round(1e9 * float(telemetry.time[rows.stop - 1] - telemetry.time[0]))
+            cycles = (Cycle(number // 10, end - 10**9, end, snapshot.since_reset, 200.0),)
         elapsed = float(telemetry.time[rows.stop - 1] - telemetry.time[0])
         yield ArmReading(
             arm="arm-1",

@@ -60,6 +60,7 @@ class EnergyCounters:
         stated: the counters when they were loaded, last reset or last read.
         highest: highest lifetime net energy at any publication so far [channels], J. It never
             decreases, also where a joint gives energy back, and over restarts.
+        cycles: number of the last work cycle, over restarts.
         note: why the counters are not those of before, for their users; None for no reason.
 
     Raises:
@@ -142,6 +143,7 @@ class EnergyCounters:
         self.meter.restarts = restarts
         self._clock = counters.clock
         self.highest = np.maximum(counters.ever.net, counters.highest)
+        self.cycles = counters.cycles
         self._resuming = counters.clock is not None
 
     @property
@@ -175,6 +177,16 @@ class EnergyCounters:
         self.save()
         return True
 
+    def resume(self, time: float) -> None:
+        """Count the time since the last run as unaccounted, at the first sample of this one [s]."""
+        if not self._resuming:
+            return
+        self._resuming = False
+        away = time - (self._clock or 0.0)
+        if 0.0 < away < LONGEST_ABSENCE:  # else the clock has restarted
+            now = self.meter.reading
+            self.meter.reading = replace(now, unaccounted=now.unaccounted + away)
+
     def integrate(
         self, time: Array, steps: Steps, power: Array, stops: Sequence[int] = ()
     ) -> Totals:
@@ -182,11 +194,7 @@ class EnergyCounters:
 
         Returns the energy after each of these numbers of samples, and after all of them.
         """
-        if self._resuming:
-            self._resuming, away = False, float(time[0]) - (self._clock or 0.0)
-            if 0.0 < away < LONGEST_ABSENCE:  # else the clock has restarted
-                now = self.meter.reading
-                self.meter.reading = replace(now, unaccounted=now.unaccounted + away)
+        self.resume(float(time[0]))
         self._clock = float(time[-1])
         return self.meter.integrate_steps(steps, power, stops)
 
@@ -223,7 +231,8 @@ class EnergyCounters:
         if self._files:
             now, clock = self.meter.reading, float("nan") if self._clock is None else self._clock
             times = (now.accounted, now.unaccounted, clock)
-            numbers = np.concatenate([now.net, now.consumed, times, self.highest])
+            cycles = (float(self.cycles),)
+            numbers = np.concatenate([now.net, now.consumed, times, self.highest, cycles])
             head = (self.stated.number or 0).to_bytes(8, "little")
             self._files[1].put(JOURNAL, head + numbers.astype("<f8", copy=False).tobytes())
             self._files[1].save()
@@ -259,7 +268,11 @@ class EnergyCounters:
     def _present(self) -> Counters:
         """The counters now."""
         return replace(
-            self.stated, ever=self.meter.reading, clock=self._clock, highest=self.highest
+            self.stated,
+            ever=self.meter.reading,
+            clock=self._clock,
+            highest=self.highest,
+            cycles=self.cycles,
         )
 
 
@@ -296,6 +309,7 @@ def _refusing(path: str | Path, file: StateFile) -> Iterator[None]:
 
 SCHEMA = 1
 LARGEST_NUMBER = 1 << 63
+MOST_CYCLES = 10**12
 LONGEST_TIME = 1.0e10  # time that no counter reaches [s]: three centuries
 ALLOWANCE = 60.0  # accounted time that counts in addition, for corrections [s]
 
@@ -320,6 +334,7 @@ class Counters:
     highest: Array = field(default_factory=lambda: np.zeros(0))
     # of these counters, which journal entries carry; None in files of earlier versions
     number: int | None = None
+    cycles: int = 0  # number of the last work cycle; 0 before the first
 
     def content(self) -> bytes:
         """As JSON."""
@@ -347,6 +362,8 @@ class Counters:
         times = [time for each in readings for time in (each.accounted, each.unaccounted)]
         if self.number is not None and not 0 <= self.number < LARGEST_NUMBER:
             raise ValueError("impossible number")
+        if not 0 <= self.cycles <= MOST_CYCLES:
+            raise ValueError("impossible number of cycles")
         if any(values.shape != (len(self.names),) for values in energies):
             raise ValueError("wrong number of counters")
         if not (
@@ -376,10 +393,13 @@ class Counters:
     def later(self, entry: bytes) -> Counters:
         """These counters with the numbers of a journal entry, if they are possible and newer."""
         n = len(self.names)
-        if len(entry) not in (8 * (2 * n + 3), 8 * (3 * n + 3)):
+        # Entries of earlier versions have no number of cycles, and earlier ones no highest values.
+        if len(entry) not in (8 * (2 * n + 3), 8 * (3 * n + 3), 8 * (3 * n + 4)):
             return self
-        net, consumed, times, highest = np.split(np.frombuffer(entry, "<f8"), (n, 2 * n, 2 * n + 3))
+        ends = (n, 2 * n, 2 * n + 3, 3 * n + 3)
+        net, consumed, times, highest, cycles = np.split(np.frombuffer(entry, "<f8"), ends)
         accounted, unaccounted, clock = times.tolist()
+        last_cycle = cycles[0] if len(cycles) and 0.0 <= cycles[0] <= MOST_CYCLES else self.cycles
         passed = accounted + unaccounted - self.ever.accounted - self.ever.unaccounted
         try:
             later = replace(
@@ -387,6 +407,7 @@ class Counters:
                 ever=MeterReading(net, consumed, accounted, unaccounted),
                 clock=None if np.isnan(clock) else clock,
                 highest=highest if highest.size else self.highest,
+                cycles=max(int(last_cycle), self.cycles),
             ).checked()
         except ValueError:
             return self

@@ -1,24 +1,15 @@
-"""Work cycles: where they start, found by a signal or by repetition, and what each of them took."""
+"""Work cycles: where they start, found by a signal or by repetition."""
 
 from __future__ import annotations
 
-import csv
-import io
-import os
-from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.errors import MissingFieldError
-from ur_energy_model.files import cell_text, check_target, user_path
 from ur_energy_model.robot_modes import PLAYING
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
@@ -65,46 +56,11 @@ class Mark(NamedTuple):
     # are a cycle of three marks and one of two; empty without a complete cycle
     ends: tuple[int, ...] = ()
     program: str | None = None  # name of the loaded program, None if unknown
+    # of the last cycle that is complete, where cycles were counted; None where they were not yet
+    number: int | None = None
 
 
 Marks = Mapping[int, Mark]  # marks by index of their sample, ascending
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """Energy of one cycle."""
-
-    number: int  # 1 for the first since the estimator started
-    start: float  # controller time [s]
-    reading: MeterReading  # energies of all channels during the cycle
-    peak_power: float  # largest total power [W]
-    program: str | None = None  # name of the loaded program, None if unknown
-
-    @property
-    def duration(self) -> float:
-        """Time from start to end, gaps included [s]."""
-        return self.reading.accounted + self.reading.unaccounted
-
-    def summary(self, channels: Channels) -> dict[str, float]:
-        """Named values [J, s, W] in a fixed order, as in the cycle log."""
-        net, arm = self.reading.net, channels.arm
-        time = net[channels.state_time :][: len(ArmState)]
-        energy = net[channels.state_energy :][: len(ArmState)]
-        joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
-        values = {
-            "start": self.start,
-            "duration": self.duration,
-            "total_energy": net[arm["total"]],
-            "bus_energy": net[arm["bus"]],
-            "peak_power": self.peak_power,
-            "motion_time": time[ArmState.MOVING],
-            "motion_energy": energy[ArmState.MOVING],
-            "idle_time": time.sum() - time[ArmState.MOVING],
-            "idle_energy": energy.sum() - energy[ArmState.MOVING],
-            **{f"{name}_energy": value for name, value in joints},
-            **{f"{name}_energy": net[arm[name]] for name in ("standby", "driver", "regeneration")},
-        }
-        return {name: float(value) for name, value in values.items()}
 
 
 class CycleDetector:
@@ -532,110 +488,3 @@ class Repetition:
             return False
         fast = (self._period or 0.0) <= _FAST
         return one.rests.come_again(other.rests, self._near, fast=fast)
-
-
-class CycleCounter:
-    """Forms cycles from the readings at marks.
-
-    Args:
-        number: of the last cycle.
-    """
-
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
-        self._marks: deque[tuple[float, MeterReading]] = deque(maxlen=MOST_MARKS)
-        self._peaks: deque[float] = deque(maxlen=MOST_MARKS)
-        """Largest total power from each mark on [W]."""
-
-    def change_channels(self, convert: Callable[[MeterReading], MeterReading]) -> None:
-        """Convert the readings at all marks to other channels."""
-        marks = [(time, convert(reading)) for time, reading in self._marks]
-        self._marks = deque(marks, maxlen=MOST_MARKS)
-
-    def observe(self, total_power: float) -> None:
-        """Include the largest total power [W] of some samples."""
-        if self._peaks:
-            self._peaks[-1] = max(self._peaks[-1], total_power)
-
-    def mark(self, time: float, reading: MeterReading, mark: Mark) -> list[Cycle]:
-        """Take a mark at a controller time [s]; returns the cycles that are complete with it.
-
-        Those of which the beginning is not remembered any more are left out.
-        """
-        self._marks.append((time, reading))
-        self._peaks.append(0.0)
-        known, done = len(self._marks) - 1, []
-        for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
-            start, before = self._marks[-1 - begin]
-            until = self._marks[-1 - end][1]
-            peak = max(self._peaks[k] for k in range(-1 - begin, -1 - end))
-            self.number += 1
-            done.append(Cycle(self.number, start, until - before, peak, mark.program))
-        return done
-
-
-# CycleLog: a CSV file with one row per cycle.
-
-MOST_WAITING = 10_000
-"""Rows that wait in memory while the disk cannot be written; older ones are dropped."""
-
-
-class CycleLog:
-    """Appends a row when a cycle ends; rows that cannot be written wait.
-
-    Args:
-        path: of the CSV file; its folder is created if missing.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = user_path(path)
-        self.problem: str | None = None  # why rows wait or are lost, None if all are written
-        self._waiting: deque[dict[str, object]] = deque()
-        self._dropped = 0
-
-    def append(self, cycle: Cycle, channels: Channels, ended: str) -> None:
-        """Append a cycle that ended at an ISO 8601 time."""
-        texts = {cell_text(name): value for name, value in cycle.summary(channels).items()}
-        self._waiting.append({"cycle": cycle.number, "ended": cell_text(ended), **texts})
-        if len(self._waiting) > MOST_WAITING:
-            self._waiting.popleft()
-            self._dropped += 1
-        self.write()
-
-    def write(self) -> None:
-        """Write the rows that wait; a disk that cannot be written is a `problem`."""
-        if not self._waiting:
-            return
-        try:
-            self._write()
-            self._waiting.clear()
-            self.problem = None
-        except OSError as error:
-            self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
-            if self._dropped:
-                self.problem += f", {self._dropped} cycles are lost"
-
-    def _write(self) -> None:
-        check_target(self.path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b", buffering=0) as file:
-            size = file.seek(0, os.SEEK_END)
-            text = io.StringIO(newline="")
-            names = list(self._waiting[0])
-            if size:  # a log of an earlier version keeps its columns
-                file.seek(0)
-                header = file.readline(MOST_WAITING).decode(errors="replace").split(",")
-                known = [name.strip() for name in header]
-                names = known if set(known) <= set(names) else names
-            writer = csv.DictWriter(text, names, extrasaction="ignore")
-            if size == 0:
-                writer.writeheader()
-            writer.writerows(self._waiting)
-            data = memoryview(text.getvalue().encode("utf-8"))
-            try:
-                while data:  # again after a short one, for the error that cut it short
-                    data = data[file.write(data) or 0 :]
-            except OSError:
-                with suppress(OSError):
-                    file.truncate(size)  # no half row
-                raise

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.topics import (
@@ -92,8 +92,9 @@ class EnergyMessages:
         self._keep_statuses(self._summary, statuses, stamp)
 
     def keep_cycle(self, cycle: Cycle, snapshot: Snapshot, stamp: int) -> None:
-        """Keep energy/cycle of a finished cycle."""
-        self._keep_statuses(self._cycle, [cycle_status(cycle, snapshot.channels)], stamp)
+        """Keep energy/cycle of a finished cycle, whose header has the time of its end."""
+        payload = encode_diagnostics(cycle.end, [cycle_status(cycle, snapshot.channels)])
+        self._diagnostics.append(Messages.single(self._cycle, stamp, payload))
 
     def take(self) -> list[Messages]:
         """Messages since the last call, by topic."""

@@ -12,15 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.counters import EnergyCounters, utc_now
-from ur_energy_model.energy.cycles import (
-    Cycle,
-    CycleCounter,
-    CycleDetector,
-    CycleLog,
-    Marks,
-    Trigger,
-)
+from ur_energy_model.energy.counters import EnergyCounters
+from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
+from ur_energy_model.energy.cycles import CycleDetector, Mark, Marks, Trigger
 from ur_energy_model.energy.meter import MeterReading, Totals
 from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
 from ur_energy_model.energy.program import LINE
@@ -28,7 +22,13 @@ from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, changes, concatenate
+from ur_energy_model.telemetry.samples import (
+    RecordingInfo,
+    Telemetry,
+    changes,
+    concatenate,
+    host_times,
+)
 from ur_energy_model.typing import Array
 
 LIVE_FIELDS: tuple[str, ...] = (
@@ -96,6 +96,7 @@ class Snapshot:
     #: samples, refused: number of samples used and left out
     samples: int
     refused: int
+    cycles: int  #: number of work cycles so far, over restarts
     controller_restarts: int  #: number of backward steps of the clock
     #: reset_time, reset_reason: of the last reset
     reset_time: str
@@ -196,13 +197,14 @@ class LiveEstimator:
         self._on_cycle, self._on_powers = on_cycle, on_powers
         self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
         self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
-        self._begin_arm(self.options.cycle_trigger, 0)
+        self._begin_arm(self.options.cycle_trigger)
 
-    def _begin_arm(self, trigger: Trigger, cycles: int) -> None:
-        """Begin what belongs to one arm; `cycles` is the number of those so far."""
+    def _begin_arm(self, trigger: Trigger) -> None:
+        """Begin what belongs to one arm; the numbers of its cycles go on with its counters."""
         self._residual = RunningMean(self.options.drift_time)
         self._detector = CycleDetector(trigger, self.options.cycle_output)
-        self._cycle = CycleCounter(cycles)
+        self._cycle = CycleCounter(self._counters.cycles)
+        self._end: int | None = None  # host time of the last sample [ns]
         self._controller_energy = ControllerCounter()
         self._shown: dict[str, tuple[Array, float]] = {}
         """Energies without corrections [channels], J, and accounted time, by viewer."""
@@ -244,7 +246,7 @@ class LiveEstimator:
                 refused, model = self.refused, self.calculator.model
                 self.calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
                 self.calculator.refused = refused
-                self._begin_arm(self._detector.trigger, self._cycle.number)
+                self._begin_arm(self._detector.trigger)
         self._pending.append(batch)
         waited = float(batch.time[-1]) - float(self._pending[0].time[0])
         if not 0.0 <= waited < PROCESS_AFTER or len(self._pending) >= MOST_PENDING:
@@ -307,6 +309,7 @@ class LiveEstimator:
             temperature=conditions.temperature,
             samples=self.samples,
             refused=self.refused,
+            cycles=counters.cycles,
             controller_restarts=meter.restarts,
             reset_time=stated.reset_time,
             reset_reason=stated.reset_reason,
@@ -422,15 +425,16 @@ class LiveEstimator:
         self._last = table
         complete = len(table.samples) == len(batch)
         stops = [before + end for end in ends if complete]
-        marks, meter = self._detector.find(table.samples), self._counters.meter
+        marks, meter = dict(self._detector.find(table.samples)), self._counters.meter
+        host = host_times(table.samples)
+        self._counters.resume(float(time[0]))  # first: it belongs to no cycle
         for part, correction in table.parts(marks):
             if (mark := marks.get(part.start)) is not None:
-                for done in self._cycle.mark(float(time[part.start]), meter.reading, mark):
-                    self.cycles.append(done)
-                    if self._log is not None:
-                        self._log.append(done, self.channels, utc_now())
-                    if self._on_cycle is not None:
-                        self._on_cycle(done)
+                before = int(host[max(part.start - 1, 0)])
+                if part.start == 0 and self._end is not None:
+                    before = self._end
+                self._mark(before, mark)
+                marks[part.start] = mark._replace(number=self._cycle.number)
             if correction is not None:
                 meter.correct(correction)
             own = [stop for stop in stops if part.start < stop <= part.stop]
@@ -440,6 +444,23 @@ class LiveEstimator:
             if own:
                 rows = [stop - 1 for stop in own]
                 found += self._snapshots(table, rows, totals.first(len(own)), "live")
+        self._end = int(host[-1])
         if self._on_powers is not None:
             self._on_powers(table, marks)
         return found
+
+    def _mark(self, time: int, mark: Mark) -> None:
+        """Take a mark behind a sample of this host time [ns], and report complete cycles.
+
+        Their number is journalled before they are, so that no other cycle gets it after a kill.
+        """
+        done = self._cycle.mark(time, self._counters.meter.reading, mark)
+        if done:
+            self._counters.cycles = self._cycle.number
+            self._counters.journal()
+        for cycle in done:
+            self.cycles.append(cycle)
+            if self._log is not None:
+                self._log.append(cycle, self.channels)
+            if self._on_cycle is not None:
+                self._on_cycle(cycle)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle, earlier_names
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
 from ur_energy_model.energy.powers import ArmState, Channels
@@ -261,11 +261,21 @@ def _status(name: str, text: str, values: Mapping[str, object]) -> Status:
 
 
 def cycle_status(cycle: Cycle, channels: Channels) -> Status:
-    """The status of a finished cycle."""
-    values: dict[str, object] = {"cycle": cycle.number, **cycle.summary(channels)}
+    """The status of a finished cycle; a warning where a part of it was not seen."""
+    summary = cycle.summary(channels)
+    values: dict[str, object] = {"cycle": cycle.number}
     if cycle.program is not None:
         values["program"] = cycle.program
-    return Status("energy: cycle", OK, f"cycle {cycle.number}", values)
+    values |= summary | {"start": stamp_text(cycle.start)}
+    values |= {name: each for name, each in earlier_names(summary).items() if name not in values}
+    level = OK if cycle.is_whole else WARN
+    return Status("energy: cycle", level, cycle.words(summary["total_energy_J"]), values)
+
+
+def stamp_text(nanoseconds: int) -> str:
+    """A time since 1970 as `seconds.nanoseconds`, as exact as a stamp of ROS."""
+    seconds, rest = divmod(nanoseconds, 10**9)
+    return f"{seconds}.{rest:09d}"
 
 
 def prediction_statuses(

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.topics import (
@@ -203,10 +203,10 @@ class EnergyPublishers:
             statuses = ros_statuses(summary_statuses(snapshot, self._joints, model))
             self._summary.publish(diagnostic_array(stamp, statuses))
 
-    def publish_cycle(self, cycle: Cycle, channels: Channels, stamp: Time) -> None:
-        """Publish energy/cycle of a finished cycle."""
+    def publish_cycle(self, cycle: Cycle, channels: Channels) -> None:
+        """Publish energy/cycle of a finished cycle, with the time of its end."""
         statuses = ros_statuses([cycle_status(cycle, channels)])
-        self._cycle.publish(diagnostic_array(stamp, statuses))
+        self._cycle.publish(diagnostic_array(time_message(cycle.end), statuses))
 
     def publish_prediction(self, answer: PlanAnswer, stamp: Time) -> None:
         """Publish energy/prediction: the answer to a plan."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.consistency.arm_type import ArmTypeMonitor
-from ur_energy_model.energy.cycles import Cycle, Marks
+from ur_energy_model.energy.cycle_energies import Cycle
+from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import PowerOptions, PowerTable

@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.consistency.effort_stream import EFFORT, EffortStream
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, Snapshot
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
@@ -47,7 +47,7 @@ from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.rtde.source import RtdeSource
-from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, with_host_time
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
 SWITCH_INTERVAL = 0.0002
@@ -243,6 +243,8 @@ class EstimatorNode(ManagedNode):
         them to `ros`, at the times of `telemetry.source.Decimator`.
         """
         arrived, arm = time.monotonic(), self._arm or self._identified(batch.info)
+        if batch.stamp is None:  # of a bag that does not state when it was recorded
+            batch = with_host_time(batch, HOST_CLOCK.stamp())
         parts, missed = self._publishing.parts(batch.time)
         stops = (part.stop for part in parts)
         ends = [stop for stop in stops if self._publishing.due(float(batch.time[stop - 1]))]
@@ -337,7 +339,7 @@ class EstimatorNode(ManagedNode):
 
     def _on_cycle(self, cycle: Cycle) -> None:
         self._outlets.note_cycle(cycle)
-        self._energy.publish_cycle(cycle, self._estimator().channels, self._now())
+        self._energy.publish_cycle(cycle, self._estimator().channels)
 
     def _on_plan(self, message: bytes) -> None:
         if self._arm is None:

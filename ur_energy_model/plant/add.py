@@ -30,8 +30,6 @@ from ur_energy_model.plant.energy_parts import (
     NOTHING,
     EnergyParts,
     TimeRanges,
-    has_host_time,
-    host_times,
 )
 from ur_energy_model.plant.rows import CycleRows, HealthRows, ProgramRows, second_rows
 from ur_energy_model.plant.schema import ModelRow, SourceKeys, model_row
@@ -40,7 +38,7 @@ from ur_energy_model.plant.store import HistoryStore, OverlapError
 from ur_energy_model.telemetry.bag.files import file_number
 from ur_energy_model.telemetry.bag.metadata import FILE_NAME, bag_hash
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
-from ur_energy_model.telemetry.samples import arm_name, repetition
+from ur_energy_model.telemetry.samples import arm_name, has_host_time, host_times, repetition
 from ur_energy_model.typing import Progress
 
 QUIET = 5.0  # a bag that has not changed for this time is not being recorded or copied [s]

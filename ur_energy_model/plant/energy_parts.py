@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
-from ur_energy_model.telemetry.samples import Telemetry, run_starts
+from ur_energy_model.telemetry.samples import host_times, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
 
 SECOND = 1_000_000_000  # ns
@@ -126,25 +126,6 @@ class PartTable:
         edges = np.column_stack([self.begin[starts], self.end[ends]])
         return TimeRanges.of(map(tuple, edges.tolist()))
 
-
-def has_host_time(samples: Telemetry) -> bool:
-    """Whether it is known when the samples were taken: host stamps, or a clock since 1970."""
-    return samples.stamp is not None or float(samples.time[0]) > _YEAR_2000
-
-
-def host_times(samples: Telemetry) -> Times:
-    """Host time of each sample [samples], ns since 1970 UTC.
-
-    Without host stamps it is the controller's clock, as if that had started in 1970.
-    """
-    if samples.stamp is not None:
-        return samples.stamp
-    return np.asarray(np.round(np.clip(samples.time, 0.0, _LAST_TIME) * SECOND), dtype=np.int64)
-
-
-_YEAR_2000 = 946_684_800.0
-_LAST_TIME = 9.0e9
-"""Clock times beyond the years that 64 bits of nanoseconds can count to are cut off [s]."""
 
 # Which energies are final
 #

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
@@ -28,7 +27,6 @@ from ur_energy_model.plant.energy_parts import (
     EnergyParts,
     PartTable,
     TimeRanges,
-    has_host_time,
 )
 from ur_energy_model.plant.rows import (
     CycleRows,
@@ -40,7 +38,7 @@ from ur_energy_model.plant.rows import (
 from ur_energy_model.plant.schema import LIVE, ModelRow, SourceKeys
 from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
-from ur_energy_model.telemetry.samples import arm_name
+from ur_energy_model.telemetry.samples import arm_name, with_host_time
 
 HOUR = 3600 * SECOND  # ns
 MOST_ROWS, MOST_PARTS = 24 * 3600, 6 * 3600
@@ -266,10 +264,7 @@ class LiveHistory:
         robot = info.robot or self._robot
         arm = arm_name(replace(info, robot=robot))
         keys = SourceKeys(self._source, robot, self._model)
-        samples = table.samples
-        if not has_host_time(samples):
-            age = np.round((samples.time[-1] - samples.time) * 1e9).astype(np.int64)
-            table = replace(table, samples=replace(samples, stamp=time.time_ns() - age))
+        table = replace(table, samples=with_host_time(table.samples, time.time_ns()))
         with self._changed:
             if self._closing:
                 return

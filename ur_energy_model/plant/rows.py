@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycles import Cycle, CycleCounter
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle, CycleCounter
 from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
@@ -27,10 +27,15 @@ from ur_energy_model.plant.energy_parts import (
     SECOND,
     PartTable,
     TimeRanges,
-    host_times,
 )
 from ur_energy_model.plant.schema import SourceKeys, arrow_schema, arrow_table
-from ur_energy_model.telemetry.samples import Telemetry, equal_runs, run_starts, slices_between
+from ur_energy_model.telemetry.samples import (
+    Telemetry,
+    equal_runs,
+    host_times,
+    run_starts,
+    slices_between,
+)
 from ur_energy_model.typing import Array
 
 
@@ -123,6 +128,7 @@ class CycleRows:
         self._reading = MeterReading.zero(len(channels) + 2)
         """Behind the channels, parts that another source covers, and without measured bus power."""
         self._done: list[Cycle] = []
+        self._end: int | None = None  # host time of the last sample so far [ns]
 
     def update(self, parts: PartTable) -> None:
         """Take parts that follow those of the last call."""
@@ -131,12 +137,19 @@ class CycleRows:
         for rows in slices_between(begins, len(parts)):
             mark = parts.marks[rows.start]
             if mark is not None:
-                done = self._counter.mark(parts.begin[rows.start] / SECOND, self._reading, mark)
+                before = int(parts.begin[rows.start])  # of the very first sample
+                if rows.start:
+                    before = int(parts.end[rows.start - 1])
+                elif self._end is not None:
+                    before = self._end
+                done = self._counter.mark(before, self._reading, mark)
                 self._done += [cycle for cycle in done if not cycle.reading.net[-2]]
             sums = net[rows].sum(axis=0)
             spans = (float(time[rows].sum()) for time in (parts.accounted, parts.unaccounted))
             self._reading += MeterReading(sums, sums, *spans)  # rows need no positive parts
             self._counter.observe(float(parts.peak[rows].max()))
+        if len(parts):
+            self._end = int(parts.end[-1])
 
     def take(self, keys: SourceKeys) -> pa.Table:
         """Rows of the cycles that ended since the last call."""
@@ -144,18 +157,18 @@ class CycleRows:
         net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels) + 2)
         net, unmeasured = net[:, :-2], net[:, -1]
         values = [cycle.summary(channels) for cycle in cycles]
-        names = ("duration", "peak_power", "motion_time", "motion_energy", "idle_time",
-                 "idle_energy")  # fmt: skip
+        names = ("duration_s", "peak_power_W", "motion_time_s", "motion_energy_J", "idle_time_s",
+                 "idle_energy_J")  # fmt: skip
         std = channels.deviations_of_total(net)
         low, high = interval(net[:, channels.arm["total"]], std).T
-        starts = [round(cycle.start * SECOND) for cycle in cycles]
         bus = np.where(unmeasured == 0, net[:, channels.arm["bus"]], np.nan)
         columns = {
-            "start": np.array(starts, dtype=np.int64),
+            "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
             **vars(keys),
             "number": np.array([cycle.number for cycle in cycles], dtype=np.int64),
             "program": [cycle.program for cycle in cycles],
-            **{name: np.array([v[name] for v in values], dtype=float) for name in names},
+            **{name[:-2]: np.array([v[name] for v in values], dtype=float) for name in names},
+            UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
             **{f"{name}_energy": net[:, channels.arm[name]] for name in ("total", *_PARTS)},
             "total_std": std,
             **_at_wall(channels, net),

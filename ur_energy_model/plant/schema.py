@@ -108,7 +108,7 @@ ends in it; sums over all rows of a source are its energies."""
 CYCLES: tuple[Column, ...] = (
     Column("start", "time", "UTC", "begin of the cycle"),
     *_SOURCE,
-    Column("number", "integer", "", "of the cycle in its source, from 1"),
+    Column("number", "integer", "", "of the cycle: in its bag, from 1, or as on energy/cycle"),
     Column("program", "text", "", "name of the program where it is known", nullable=True),
     Column("duration", "number", "s", "from start to end, gaps included"),
     *_WHOLE_ARM,
@@ -125,8 +125,10 @@ CYCLES: tuple[Column, ...] = (
     Column("driver_energy", "number", "J", "drivers, part of total_energy", nullable=True),
     _REGENERATION,
     *_WALL,
-)
-"""Per program cycle."""
+    Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy",
+           nullable=True),
+)  # fmt: skip
+"""Per program cycle; of one with a gap the energies are those of the rest."""
 
 HEALTH: tuple[Column, ...] = (
     Column("minute", "time", "UTC", "begin of the minute"),

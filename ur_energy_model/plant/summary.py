@@ -59,14 +59,19 @@ _SECONDS = f"""
     {_throughout("bus_energy")}, {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(accounted) AS duration, sum(moving_time) AS motion_time,
     sum(unaccounted) AS unaccounted"""
+_UNSEEN = "coalesce(unaccounted_s, duration - motion_time - idle_time)"
+"""Time of a cycle in gaps [s]; rows of earlier versions do not state it."""
+_WHOLE = f"{_UNSEEN} < 1e-6"
+"""Whether a cycle was seen from its beginning to its end, so that its energy is that of a cycle."""
 _CYCLES = f"""
     sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
     {_throughout("regeneration_energy")}, sum(motion_energy) AS motion_energy,
     sum(idle_energy) AS idle_energy, {_throughout("bus_energy")},
     {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
-    sum(duration - motion_time - idle_time) AS unaccounted, count(*) AS cycles,
-    avg(duration) AS mean_duration, avg(total_energy) AS energy_per_cycle"""
+    sum({_UNSEEN}) AS unaccounted, count(*) AS cycles,
+    avg(duration) FILTER ({_WHOLE}) AS mean_duration,
+    avg(total_energy) FILTER ({_WHOLE}) AS energy_per_cycle"""
 _NODES = f"""
     sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:9])},
     sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted,
@@ -120,7 +125,7 @@ class Summary:
     """Energy by some keys.
 
     `rows` are SUMS by key, in the order of the keys; by program also cycles, mean_duration and
-    energy_per_cycle, of complete cycles, by node executions, by joint mechanical_energy,
+    energy_per_cycle, of cycles without gaps, by node executions, by joint mechanical_energy,
     friction_energy and copper_energy, and rows of PARTS. `total` has the SUMS of the whole period
     and the number of arms, `outside_cycles`, by program, what no complete cycle contains.
     """
@@ -232,7 +237,7 @@ _WORKS = f"""
             sum(total_energy * total_energy) AS energy_squared,
             sum(coalesce(wall_energy, total_energy)) AS wall, sum(duration) AS duration,
             sum(idle_energy) AS idle
-        FROM cycles GROUP BY 1, 2, 3
+        FROM cycles WHERE {_WHOLE} GROUP BY 1, 2, 3
     ) GROUP BY 1, 2 ORDER BY sum(energy) DESC, 1, 2"""
 _ARMS = """
     SELECT arm, max(robot) AS robot, string_agg(DISTINCT model, ', ' ORDER BY model) AS models
@@ -241,7 +246,7 @@ _ARMS = """
 
 @dataclass(frozen=True)
 class Work:
-    """The cycles of one program of one arm, "" if its name is not known.
+    """The cycles of one program of one arm that were seen whole, "" if its name is not known.
 
     `days` are those with cycles [k], since 1970, `sums` CYCLE_SUMS by name [k].
     """

@@ -493,7 +493,8 @@ def _tiles(report: Report) -> list[Tile]:
         tiles.append(Tile(f"{cost:.2f} {tariff.currency}", "for 1000 hours like this"))
     if emission is not None:
         tiles.append(Tile(f"{emission:.1f} kg", "CO₂ for 1000 hours like this"))
-    if shift.cycles and len(shift.kinds) == 1:
-        mean = float(np.mean([c.summary(shift.channels)["total_energy"] for c in shift.cycles]))
-        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(shift.cycles)} cycles"))
+    whole = [cycle for cycle in shift.cycles if cycle.is_whole]
+    if whole and len(shift.kinds) == 1:
+        mean = float(np.mean([c.summary(shift.channels)["total_energy_J"] for c in whole]))
+        tiles.append(Tile(energy_text(mean), f"per cycle, over {len(whole)} cycles"))
     return tiles

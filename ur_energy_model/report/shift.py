@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.cycles import Cycle, Trigger
+from ur_energy_model.energy.cycle_energies import Cycle
+from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
@@ -57,7 +58,8 @@ class Shift:
     state_energy: dict[ArmState, float]  # [J]
     cycles: tuple[Cycle, ...]  # completed
     channels: Channels  # layout of their readings
-    # the cycles by the work that they do, see `kinds_of_cycles`; means are of one kind only
+    # the cycles that were seen whole by the work that they do, see `kinds_of_cycles`; means are of
+    # one kind only
     kinds: tuple[tuple[Cycle, ...], ...] = ()
 
     @property
@@ -133,6 +135,7 @@ def read_shift(
         raise InputError(str(bags[0]), "contains no samples", "record again")
     net = total.net
     time_of_bins, power, bus_power = np.array(bins).T
+    whole = [cycle for cycle in cycles if cycle.is_whole]
     return Shift(
         joint_names=channels.joints,
         time=time_of_bins,
@@ -147,7 +150,7 @@ def read_shift(
         state_energy=channels.by_state(net, channels.state_energy),
         cycles=tuple(cycles),
         channels=channels,
-        kinds=kinds_of_cycles(cycles, channels) if trigger == "auto" else (tuple(cycles),),
+        kinds=kinds_of_cycles(whole, channels) if trigger == "auto" else (tuple(whole),),
     )
 
 
@@ -225,8 +228,8 @@ def shift_charts(shift: Shift) -> list[Chart]:
         categories=[f"cycle {cycle.number}" for cycle in latest],
         joints=[None] * len(latest),
         bars=[
-            Bars("moving", np.array([each["motion_energy"] for each in rows])),
-            Bars("waiting", np.array([each["idle_energy"] for each in rows]), role="aside"),
+            Bars("moving", np.array([each["motion_energy_J"] for each in rows])),
+            Bars("waiting", np.array([each["idle_energy_J"] for each in rows]), role="aside"),
         ],
         stacked=True,
     )
@@ -262,22 +265,26 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
 def cycle_table(shift: Shift) -> Table | None:
     """Mean, standard deviation and range of the cycles' durations, energies and peak powers.
 
-    None without cycles, and for cycles of different work, of which a mean is of none.
+    None without cycles, and for cycles of different work, of which a mean is of none. Cycles with
+    an outage, whose energy is not that of the whole cycle, are left out.
     """
-    if not shift.cycles or len(shift.kinds) > 1:
+    whole = [cycle for cycle in shift.cycles if cycle.is_whole]
+    if not whole or len(shift.kinds) > 1:
         return None
-    figures = [cycle.summary(shift.channels) for cycle in shift.cycles]
+    figures = [cycle.summary(shift.channels) for cycle in whole]
     rows: list[tuple[Cell, ...]] = []
     for key, name in (
-        ("duration", "duration [s]"),
-        ("total_energy", "energy [J]"),
-        ("motion_energy", "energy while moving [J]"),
-        ("idle_energy", "energy while waiting [J]"),
-        ("peak_power", "peak power [W]"),
-        *((f"{joint}_energy", f"{joint} [J]") for joint in shift.joint_names),
+        ("duration_s", "duration [s]"),
+        ("total_energy_J", "energy [J]"),
+        ("motion_energy_J", "energy while moving [J]"),
+        ("idle_energy_J", "energy while waiting [J]"),
+        ("peak_power_W", "peak power [W]"),
+        *((f"{joint}_energy_J", f"{joint} [J]") for joint in shift.joint_names),
     ):
         values = np.array([each[key] for each in figures])
         statistics = values.mean(), values.std(), values.min(), values.max()
         rows.append((name, *map(float, statistics)))
     columns = ("per cycle", "mean", "standard deviation", "smallest", "largest")
-    return Table(f"{len(figures)} cycles", columns, rows)
+    left_out = len(shift.cycles) - len(whole)
+    note = f"{left_out} more had an outage and are left out." if left_out else ""
+    return Table(f"{len(figures)} cycles", columns, rows, note)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ur_energy_model.consistency.arm_type import ArmTypeMonitor
-from ur_energy_model.energy.cycles import Cycle, Marks
+from ur_energy_model.energy.cycle_energies import Cycle
+from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.powers import PowerTable

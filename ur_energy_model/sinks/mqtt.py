@@ -375,10 +375,16 @@ OTHERS: dict[str, tuple[DataType, str]] = {
     "energy/cycle/number": (DataType.INT64, "number of the cycle that ended last"),
     "energy/cycle/energy": (DataType.DOUBLE, "energy of the whole arm in that cycle [J]"),
     "energy/cycle/duration": (DataType.DOUBLE, "its duration [s]"),
+    "energy/cycle/unaccounted_s": (
+        DataType.DOUBLE,
+        "time of it without samples [s]: above 0, the energy is not that of the whole cycle",
+    ),
     "energy/cycle/peak_power": (DataType.DOUBLE, "largest power of the whole arm in it [W]"),
     "energy/cycle/program": (DataType.STRING, "name of the program that was loaded"),
 }
 """Types and descriptions of the metrics that are no ROS topics of numbers."""
+CYCLE = tuple(name for name in OTHERS if name.startswith("energy/cycle/"))
+"""Those of the last cycle, in the order of `ArmReading.figures_of`."""
 
 
 def values_of(reading: StoredReading) -> dict[str, Value]:
@@ -387,7 +393,7 @@ def values_of(reading: StoredReading) -> dict[str, Value]:
     values: dict[str, Value] = {
         name: value if math.isfinite(value) else None for name, value in numbers
     }
-    cycle = reading.cycle or (None,) * 5
+    cycle = reading.cycle or (None,) * len(CYCLE)
     return values | dict(zip(OTHERS, (reading.state, reading.lost, *cycle), strict=True))
 
 

@@ -145,7 +145,7 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
     }
     lost = reading.link.losses.samples
     out |= {"state": (reading.state, None), "samples_lost": (lost, None)}
-    units = {"energy": JOULE, "duration": SECOND, "peak_power": WATT}
+    units = {"energy": JOULE, "duration": SECOND, "unaccounted_s": SECOND, "peak_power": WATT}
     for cycle in reading.cycles[-1:]:
         for name, value in reading.figures_of(cycle).items():
             out[f"energy/cycle/{name}"] = value if value is not None else "", units.get(name)

@@ -162,7 +162,7 @@ class MetricsServer(ThreadingWSGIServer):
 
 
 class ArmMetrics:
-    """The values of one arm; keeps what outlives a reading: cycles and the last one.
+    """The values of one arm; keeps what outlives a reading: the last cycle.
 
     What the table reads has values by the labels behind that of the arm.
     """
@@ -170,16 +170,14 @@ class ArmMetrics:
     reading: ArmReading
     snapshot: Snapshot
     columns: Channels
-    cycles = 0
-    last_cycle: tuple[float, float] | None = None
+    last_cycle: tuple[float, float, float] | None = None
 
     def values(self, reading: ArmReading) -> dict[str, Values]:
         """Values by name of the metric; those that are unknown are left out."""
         self.reading, self.snapshot = reading, reading.snapshot
         self.columns = self.snapshot.channels
-        for cycle in reading.cycles:
-            self.cycles = max(self.cycles, cycle.number)
-            self.last_cycle = reading.energy_of(cycle), cycle.duration
+        for cycle in reading.cycles[-1:]:
+            self.last_cycle = reading.energy_of(cycle), cycle.duration, cycle.unaccounted
         found = {name: metric.values(self) for name, metric in METRICS.items()}
         return {
             name: {(reading.arm, *labels): float(value) for labels, value in values.items()}
@@ -282,11 +280,13 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
      lambda m: m._states(m.snapshot.highest, m.columns.state_energy)),
     ("state_seconds_total", _STATE, "Time in this state since the state file was made.",
      lambda m: m._states(m.snapshot.highest, m.columns.state_time)),
-    ("cycles_total", _ARM, "Cycles completed since the estimator started.",
-     lambda m: {(): m.cycles}),
+    ("cycles_total", _ARM, "Cycles completed since the state file was made.",
+     lambda m: {(): m.snapshot.cycles}),
     ("cycle_energy_joules", _ARM, "Energy of the last completed cycle.", lambda m: m._cycle(0)),
     ("cycle_duration_seconds", _ARM, "Duration of the last completed cycle.",
      lambda m: m._cycle(1)),
+    ("cycle_unaccounted_seconds", _ARM, "Time of the last completed cycle without samples: above "
+     "0, its energy is not that of the whole cycle.", lambda m: m._cycle(2)),
     ("samples_total", _ARM, "Samples used since the estimator started.",
      lambda m: {(): m.snapshot.samples}),
     ("samples_lost_total", _ARM, "Samples of the controller lost since the estimator started.",

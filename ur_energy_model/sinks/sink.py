@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from ur_energy_model.energy.cycles import Cycle
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import problem_words
@@ -52,11 +52,12 @@ class ArmReading:
         return float(cycle.reading.net[self.snapshot.channels.arm["total"]])
 
     def figures_of(self, cycle: Cycle) -> dict[str, float | str | None]:
-        """Number, energy [J], duration [s], largest total power [W] and program of a cycle."""
+        """Number, energy [J], times [s], largest total power [W] and program of a cycle."""
         return {
             "number": cycle.number,
             "energy": self.energy_of(cycle),
             "duration": cycle.duration,
+            UNACCOUNTED: cycle.unaccounted,
             "peak_power": cycle.peak_power,
             "program": cycle.program,
         }

@@ -25,6 +25,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ur_energy_model.codec import plain
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, earlier_names
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
@@ -271,7 +272,10 @@ def _work(state: LiveState, reading: ArmReading) -> list[Text]:
     if cycle is not None:
         program = "" if cycle.program is None else f" of {one_line(cycle.program)}"
         energy = f"{joules(reading.energy_of(cycle))} in {span(cycle.duration)}"
-        done = Text(f"cycle {cycle.number}{program}: {energy}, peak {watts(cycle.peak_power)}")
+        text = f"cycle {cycle.number}{program}: {energy}, peak {watts(cycle.peak_power)}"
+        if not cycle.is_whole:
+            text += f"; {span(cycle.unaccounted)} of it without samples"
+        done = Text(text, "" if cycle.is_whole else "yellow")
     place = []
     if (now := state.program) is not None:
         at = "" if now.node == f"line {now.line}" else f", line {now.line}"
@@ -476,12 +480,18 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
             "reset_time": snapshot.reset_time,
         }
         cycle = state.cycle
-        named = {} if cycle is None else {"number": cycle.number, "program": cycle.program}
         now = state.program
         content["program"] = None if now is None else now._asdict()
         if ended:
             content["nodes"] = [node._asdict() for node in state.nodes]
-        content["cycle"] = None if cycle is None else named | cycle.summary(channels)
+        content["cycle"] = None
+        if cycle is not None:
+            content["cycle"] = {
+                "number": cycle.number,
+                "program": cycle.program,
+                **earlier_names(cycle.summary(channels)),
+                UNACCOUNTED: cycle.unaccounted,
+            }
     return json.dumps(plain(content), allow_nan=False)
 
 

@@ -308,6 +308,38 @@ class Telemetry:
         return Telemetry(self.time[rows], columns, self.info, gaps, stamp, repeated)
 
 
+# Host time of samples.
+
+_YEAR_2000 = 946_684_800.0
+_LAST_TIME = 9.0e9
+"""Clock times beyond the years that 64 bits of nanoseconds can count to are cut off [s]."""
+
+
+def has_host_time(samples: Telemetry) -> bool:
+    """Whether it is known when the samples were taken: host stamps, or a clock since 1970."""
+    return samples.stamp is not None or float(samples.time[0]) > _YEAR_2000
+
+
+def host_times(samples: Telemetry) -> NDArray[np.int64]:
+    """Host time of each sample [samples], ns since 1970 UTC.
+
+    Without host stamps it is the controller's clock, as if that had started in 1970.
+    """
+    if samples.stamp is not None:
+        return samples.stamp
+    return np.asarray(np.round(np.clip(samples.time, 0.0, _LAST_TIME) * 1e9), dtype=np.int64)
+
+
+def with_host_time(samples: Telemetry, now: int) -> Telemetry:
+    """The samples with host stamps, the last of them `now` [ns] where nothing is known of them."""
+    if samples.stamp is not None:
+        return samples
+    if has_host_time(samples):
+        return replace(samples, stamp=host_times(samples))
+    age = np.round((samples.time[-1] - samples.time) * 1e9).astype(np.int64)
+    return replace(samples, stamp=now - age)
+
+
 def repetition(samples: int) -> tuple[str, ...]:
     """Warning about a number of repeated samples of a recording; none if there are none."""
     if not samples:

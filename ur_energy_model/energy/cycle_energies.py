@@ -1,0 +1,245 @@
+"""What work cycles took: their energies from the readings at marks, and the log of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+
+from ur_energy_model.energy.cycles import MOST_MARKS, Mark
+from ur_energy_model.energy.meter import MeterReading
+from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.errors import span
+from ur_energy_model.files import cell_text, check_target, new_file, user_path
+
+UNITS = ("_J", "_W", "_s")
+"""Ends of the names of values with a unit; names of earlier versions are without them."""
+UNACCOUNTED = "unaccounted_s"
+"""The value that no earlier version has."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Energy of one cycle: from the last sample before it to its own last sample."""
+
+    # 1 for the first one; numbers go on with the energy counters, over restarts of the program
+    number: int
+    # start, end: host time, which is that of ROS [ns since 1970]; that of the controller's clock
+    # where the samples have no host time
+    start: int
+    end: int
+    reading: MeterReading  # energies of all channels during the cycle
+    peak_power: float  # largest total power [W]
+    program: str | None = None  # name of the loaded program, None if unknown
+
+    @property
+    def duration(self) -> float:
+        """Time from start to end, gaps included [s]."""
+        return self.reading.accounted + self.reading.unaccounted
+
+    @property
+    def unaccounted(self) -> float:
+        """Time of the cycle without samples, whose energy is not in it [s]."""
+        return self.reading.unaccounted
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was seen, so that its energy is that of the whole cycle."""
+        return self.unaccounted == 0.0
+
+    def words(self, energy: float) -> str:
+        """The cycle in words, with its energy [J]."""
+        words = f"cycle {self.number}: {energy:.1f} J in {span(self.duration)}"
+        if self.is_whole:
+            return words
+        unseen = span(self.unaccounted)
+        return f"{words}; {unseen} of it are without samples, and their energy is missing"
+
+    def summary(self, channels: Channels) -> dict[str, float]:
+        """Values in a fixed order, named with their units; `start` in s since 1970."""
+        net, arm = self.reading.net, channels.arm
+        time = net[channels.state_time :][: len(ArmState)]
+        energy = net[channels.state_energy :][: len(ArmState)]
+        joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
+        values = {
+            "start": 1e-9 * self.start,
+            "duration_s": self.duration,
+            UNACCOUNTED: self.unaccounted,
+            "total_energy_J": net[arm["total"]],
+            "bus_energy_J": net[arm["bus"]],
+            "peak_power_W": self.peak_power,
+            "motion_time_s": time[ArmState.MOVING],
+            "motion_energy_J": energy[ArmState.MOVING],
+            "idle_time_s": time.sum() - time[ArmState.MOVING],
+            "idle_energy_J": energy.sum() - energy[ArmState.MOVING],
+            **{f"{name}_energy_J": value for name, value in joints},
+            **{f"{name}_energy_J": net[arm[name]] for name in _PARTS},
+        }
+        return {name: float(value) for name, value in values.items()}
+
+
+_PARTS = ("standby", "driver", "regeneration")
+
+
+def earlier_names(summary: Mapping[str, float]) -> dict[str, float]:
+    """Values of a summary under their names of earlier versions, which had no units."""
+    return {
+        name[:-2] if name.endswith(UNITS) else name: value
+        for name, value in summary.items()
+        if name != UNACCOUNTED
+    }
+
+
+class CycleCounter:
+    """Forms cycles from the readings at marks.
+
+    Args:
+        number: of the last cycle.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self._marks: deque[tuple[int, MeterReading]] = deque(maxlen=MOST_MARKS)
+        self._peaks: deque[float] = deque(maxlen=MOST_MARKS)
+        """Largest total power from each mark on [W]."""
+
+    def change_channels(self, convert: Callable[[MeterReading], MeterReading]) -> None:
+        """Convert the readings at all marks to other channels."""
+        marks = [(time, convert(reading)) for time, reading in self._marks]
+        self._marks = deque(marks, maxlen=MOST_MARKS)
+
+    def observe(self, total_power: float) -> None:
+        """Include the largest total power [W] of some samples."""
+        if self._peaks:
+            self._peaks[-1] = max(self._peaks[-1], total_power)
+
+    def mark(self, time: int, reading: MeterReading, mark: Mark) -> list[Cycle]:
+        """Take a mark; returns the cycles that are complete with it.
+
+        Those of which the beginning is not remembered any more are left out.
+
+        Args:
+            time: host time of the last sample before the mark [ns].
+            reading: energies up to this sample.
+            mark: with the number of the last cycle that is complete, where that is known.
+        """
+        self._marks.append((time, reading))
+        self._peaks.append(0.0)
+        known = len(self._marks) - 1
+        pairs = list(pairwise((*(back for back in mark.ends if back <= known), 0)))
+        if mark.number is not None:
+            self.number = mark.number - len(pairs)
+        done = []
+        for begin, end in pairs:
+            start, before = self._marks[-1 - begin]
+            stop, until = self._marks[-1 - end]
+            peak = max(self._peaks[k] for k in range(-1 - begin, -1 - end))
+            self.number += 1
+            done.append(Cycle(self.number, start, stop, until - before, peak, mark.program))
+        return done
+
+
+# CycleLog: a CSV file with one row per cycle.
+
+MOST_WAITING = 10_000
+"""Rows that wait in memory while the disk cannot be written; older ones are dropped."""
+LONGEST_HEADER = 10_000  # most bytes of the first line of a log
+
+
+class CycleLog:
+    """Appends a row when a cycle ends; rows that cannot be written wait.
+
+    A log of an earlier version keeps its columns, and gets the one for the time without samples.
+
+    Args:
+        path: of the CSV file; its folder is created if missing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = user_path(path)
+        self.problem: str | None = None  # why rows wait or are lost, None if all are written
+        self._waiting: deque[dict[str, object]] = deque()
+        self._columns: list[str] = []  # of a new log
+        self._dropped = 0
+
+    def append(self, cycle: Cycle, channels: Channels) -> None:
+        """Append a cycle."""
+        summary = cycle.summary(channels)
+        ended = datetime.fromtimestamp(1e-9 * cycle.end, timezone.utc)
+        row: dict[str, object] = {
+            "cycle": cycle.number,
+            "ended": ended.isoformat(timespec="milliseconds"),
+            **{cell_text(name): value for name, value in summary.items()},
+        }
+        self._columns = list(row)
+        row |= {cell_text(name): value for name, value in earlier_names(summary).items()}
+        self._waiting.append(row)
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._dropped += 1
+        self.write()
+
+    def write(self) -> None:
+        """Write the rows that wait; a disk that cannot be written is a `problem`."""
+        if not self._waiting:
+            return
+        try:
+            check_target(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            columns = self._known_columns()
+            if columns and not set(columns) <= self._waiting[-1].keys():
+                what = "has other columns than a log of this arm"
+                self.problem = f"{self.path}: {what}; move it away"
+                return
+            if columns and UNACCOUNTED not in columns:
+                columns = self._with_unaccounted(columns)
+            self._write(columns)
+            self._waiting.clear()
+            self.problem = None
+        except OSError as error:
+            self.problem = f"{self.path}: cannot be written ({error.strerror or error})"
+            if self._dropped:
+                self.problem += f", {self._dropped} cycles are lost"
+
+    def _known_columns(self) -> list[str]:
+        """Columns of the log; none where it is missing or empty."""
+        try:
+            with self.path.open("rb") as file:
+                header = file.readline(LONGEST_HEADER).decode(errors="replace")
+        except FileNotFoundError:
+            return []
+        return [name.strip() for name in header.split(",")] if header else []
+
+    def _with_unaccounted(self, columns: list[str]) -> list[str]:
+        """Add the column for the time without samples, unknown in the rows so far."""
+        with self.path.open("rb") as old, new_file(self.path, "wb") as file:
+            for number, line in enumerate(old):
+                end = b"\r\n" if line.endswith(b"\r\n") else b"\n"
+                cell = b"" if number else UNACCOUNTED.encode()
+                file.write(line.rstrip(b"\r\n") + b"," + cell + end)
+        return [*columns, UNACCOUNTED]
+
+    def _write(self, columns: list[str]) -> None:
+        """Append the rows that wait to a log with these columns; none are those of a new log."""
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, columns or self._columns, extrasaction="ignore")
+        if not columns:
+            writer.writeheader()
+        writer.writerows(self._waiting)
+        with self.path.open("ab", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            data = memoryview(text.getvalue().encode("utf-8"))
+            try:
+                while data:  # again after a short one, for the error that cut it short
+                    data = data[file.write(data) or 0 :]
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(size)  # no half row
+                raise
