@@ -8,6 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+LIVE_DEPTH = 10
+EVENT_DEPTH = 100
+"""Messages of events that are kept: several may come at once, such as the cycles that are found
+with the first repetition, or the answers to ten plans."""
+LIVE_POLICIES = ("history", "depth", "reliability")
+"""Policies that are parameters of a live topic: a slow network may want best effort."""
+EVENT_POLICIES = ("depth",)
+"""Those of an event, which must not be lost."""
 JOINT = "<joint>"  # in a topic name: stands for the name of each joint, prefix included
 
 
@@ -20,7 +28,11 @@ class Topic:
     rate: str  # of publication in words, such as the parameter publish_rate
     description: str  # content of the messages, with units
     subscribed: bool = False  # True if the node subscribes to it
-    latched: bool = False  # True if late subscribers get the last message
+    latched: bool = False  # True if late subscribers get the last messages
+    depth: int = LIVE_DEPTH  # messages kept for slow subscribers, of a latched topic for late ones
+    reliable: bool = True  # False for a subscription that matches publishers of either kind
+    # policies of its quality of service that are parameters, `qos_overrides.<topic>...`
+    adjustable: tuple[str, ...] = ()
 
     @property
     def absolute_name(self) -> str:
@@ -56,6 +68,7 @@ JOINT_STATES = Topic(
     "sensor_msgs/JointState",
     _LIVE,
     "measured position [rad], velocity [rad/s] and motor current as effort [A]",
+    adjustable=LIVE_POLICIES,
 )
 EVENT_MARKS = Topic(
     "~/mark", "std_msgs/String", "", "label of an event for the bag", subscribed=True
@@ -67,14 +80,17 @@ IDENTIFICATION_RESULT = Topic(
     "after each identification",
     "identified constants with standard deviations, and errors of the fit",
     latched=True,
+    depth=1,
 )
 
 
-def _pair(part: str, power: str, energy: str) -> tuple[Topic, Topic]:
+def _pair(
+    part: str, power: str, energy: str, adjustable: tuple[str, ...] = ()
+) -> tuple[Topic, Topic]:
     """Topics of the power and the energy of a part of the arm."""
     return (
-        Topic(f"energy/{part}/power", _NUMBER, _LIVE, power),
-        Topic(f"energy/{part}/energy", _NUMBER, _LIVE, energy),
+        Topic(f"energy/{part}/power", _NUMBER, _LIVE, power, adjustable=adjustable),
+        Topic(f"energy/{part}/energy", _NUMBER, _LIVE, energy, adjustable=adjustable),
     )
 
 
@@ -87,11 +103,13 @@ TOTAL_POWER, TOTAL_ENERGY = _pair(
     "total",
     "power of the whole arm: joints, standby, drivers and regeneration [W]",
     "energy of the whole arm since reset [J]; never decreases",
+    LIVE_POLICIES,
 )
 BUS_POWER, BUS_ENERGY = _pair(
     "bus",
     "measured bus voltage times current [W]",
     "integral of the bus power since reset [J]",
+    LIVE_POLICIES,
 )
 STANDBY_POWER, STANDBY_ENERGY = _pair(
     "standby", "standby power [W]", "standby energy since reset [J]"
@@ -110,6 +128,7 @@ WALL_POWER, WALL_ENERGY = _pair(
     "power at the mains [W]: control box and supply included; measured once with a power meter, "
     "else those of any cell",
     "its energy since reset [J]; only with another model it may decrease",
+    LIVE_POLICIES,
 )
 RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
 ENERGY_JOINTS = Topic(
@@ -125,12 +144,14 @@ ENERGY = Topic(
     _LIVE,
     "all values of one instant, by name: energy since reset [J] as position, power [W] as "
     "velocity, standard uncertainty of the energy [J] as effort",
+    adjustable=LIVE_POLICIES,
 )
 ENERGY_STAMPED = replace(
     ENERGY,
     name="energy/stamped",
     description="`energy` under its earlier name, with its earlier content; the next release does "
     "not have it",
+    adjustable=(),
 )
 ENERGY_SUMMARY = Topic(
     "energy/summary",
@@ -142,8 +163,11 @@ ENERGY_CYCLE = Topic(
     "energy/cycle",
     _ARRAY,
     "at the end of a cycle",
-    "energy, duration, peak power, idle and motion of the cycle",
+    "energy, duration, peak power, idle and motion of the cycle; a warning with `unaccounted_s` "
+    "where a part of it had no samples",
     latched=True,
+    depth=EVENT_DEPTH,
+    adjustable=EVENT_POLICIES,
 )
 ENERGY_PREDICTION = Topic(
     "energy/prediction",
@@ -151,12 +175,15 @@ ENERGY_PREDICTION = Topic(
     "after each plan, and what is found out later",
     "answer to a plan: predicted, optimized and measured energy, or why it was refused",
     latched=True,
+    depth=EVENT_DEPTH,
+    adjustable=EVENT_POLICIES,
 )
 ENERGY_MARKERS = Topic(
     "energy/markers",
     "visualization_msgs/MarkerArray",
     "10 Hz",
     "power as a colour at each joint, total power as text, in frame `base`",
+    adjustable=LIVE_POLICIES,
 )
 PLANNED_TRAJECTORY = Topic(
     "energy/planned_trajectory",
@@ -171,9 +198,15 @@ OPTIMIZED_TRAJECTORY = Topic(
     "after a plan",
     "the plan with the same path, duration, joints and header for less energy",
     latched=True,
+    depth=1,
 )
 DRIVER_JOINT_STATES = replace(
-    JOINT_STATES, rate="", description="samples (source: joint_states)", subscribed=True
+    JOINT_STATES,
+    rate="",
+    description="samples (source: joint_states)",
+    subscribed=True,
+    depth=2000,  # four seconds of a driver with 500 Hz
+    reliable=False,
 )
 ROBOT_DESCRIPTION = Topic(
     "robot_description",
@@ -181,15 +214,29 @@ ROBOT_DESCRIPTION = Topic(
     "on activation",
     "URDF of the arm (publish_robot_description)",
     latched=True,
+    depth=1,
 )
 CLOCK = Topic(
     "/clock", "rosgraph_msgs/Clock", _LIVE, "time of the bag's samples (source: bag, use_sim_time)"
 )
 
+PUBLISHED_ENERGY = (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
+"""What the estimator publishes for bags: `energy` has the values of the Float64 topics in 1/23 of
+the messages."""
 RECORDED_ENERGY: tuple[Topic, ...] = tuple(
-    replace(topic, rate="", description="for bags (record_energy)", subscribed=True, latched=False)
-    for topic in (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
+    replace(
+        topic,
+        rate="",
+        description="for bags (record_energy)",
+        subscribed=True,
+        latched=False,
+        depth=1000,
+        reliable=topic is not ENERGY,  # events and summaries must not be lost
+        adjustable=LIVE_POLICIES if topic is ENERGY else EVENT_POLICIES,
+    )
+    for topic in PUBLISHED_ENERGY
 )
+"""The same, as the logger subscribes to it."""
 
 TOPICS: dict[str, tuple[Topic, ...]] = {
     "logger": (JOINT_STATES, DIAGNOSTICS, EVENT_MARKS, *RECORDED_ENERGY),

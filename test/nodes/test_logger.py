@@ -114,7 +114,7 @@ class Node:
     def __init__(self) -> None:
         self.subscriptions: dict[str, Subscription] = {}
 
-    def add_polled_subscription(self, _: type, topic: topics.Topic, depth: int) -> Subscription:
+    def add_polled_subscription(self, _: type, topic: topics.Topic) -> Subscription:
         return self.subscriptions.setdefault(topic.name, Subscription(f"/cell1/{topic.name}"))
 
 

@@ -39,7 +39,7 @@ from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
 from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
 from ur_energy_model.nodes.ros import time_message
-from ur_energy_model.nodes.sources import DEPTH, JointStatesSource
+from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
 from ur_energy_model.sinks.options import open_sinks
 from ur_energy_model.sinks.sink import ArmReading
@@ -105,7 +105,7 @@ class EstimatorNode(ManagedNode):
             self._clock_topic = self.add_publisher(Clock, names.CLOCK)
         if given.source == "joint_states":
             topic = names.DRIVER_JOINT_STATES
-            self._joint_states = self.add_polled_subscription(JointState, topic, DEPTH)
+            self._joint_states = self.add_polled_subscription(JointState, topic)
         self._actions = estimator_actions(self._estimator, self._lock, self._joints)
         self.add_service(names.RESET_ENERGY, self._reset_energy)
         self.add_service(names.READ_INTERVAL, lambda: json.dumps(self._actions.read_interval()))

@@ -256,6 +256,9 @@ class JointStatesPublisher:
         self._node, self._joints, self._due = node, tuple(joints), Decimator(rate)
         self._publisher = node.add_publisher(JointState, names.JOINT_STATES)
         self._topic = node.resolve_topic_name(names.JOINT_STATES.name)
+        self._other = replace(  # all publishers, whatever their quality of service
+            names.JOINT_STATES, subscribed=True, depth=DEPTH, reliable=False, adjustable=()
+        )
         self._subscription: PolledSubscription | None = None
         self._formats = JointStateFormats()
         self._own: deque[int] = deque(maxlen=STAMPS_KEPT)
@@ -314,7 +317,7 @@ class JointStatesPublisher:
     def _hears_joints(self) -> bool:
         """Whether messages of another node name joints of this arm."""
         if self._subscription is None:
-            self._subscription = PolledSubscription(self._node, JointState, self._topic, DEPTH)
+            self._subscription = PolledSubscription(self._node, JointState, self._other)
         for message in self._subscription.take(DEPTH)[0]:
             with suppress(CdrError):
                 found, _ = self._formats.run([message], 0)
@@ -325,14 +328,12 @@ class JointStatesPublisher:
         return False
 
 
-RECORDED = (
-    (names.ENERGY, JointState, JOINT_STATE),
-    (names.ENERGY_SUMMARY, DiagnosticArray, DIAGNOSTIC_ARRAY),
-    (names.ENERGY_CYCLE, DiagnosticArray, DIAGNOSTIC_ARRAY),
-    (names.ENERGY_PREDICTION, DiagnosticArray, DIAGNOSTIC_ARRAY),
-)
-"""Topics in bags; energy has the values of the Float64 topics in 1/23 of the messages."""
-ENERGY_DEPTH = 1000  # messages of a topic that may wait
+RECORDED = {
+    "sensor_msgs/JointState": (JointState, JOINT_STATE),
+    "diagnostic_msgs/DiagnosticArray": (DiagnosticArray, DIAGNOSTIC_ARRAY),
+}
+"""Types of the topics in bags by name: that of ROS, and that in bags."""
+MOST_TAKEN = 1000  # messages of a topic that are taken at once
 MOST_AWAY_NS = 10_000_000_000
 """Stamps further from the present are not of this arm's samples; the present counts instead."""
 
@@ -349,16 +350,17 @@ class EnergyRecording:
         self.recorded = self.lost = 0
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}  # number of the newest message
-        for topic, message_type, kind in RECORDED:
-            subscription = node.add_polled_subscription(message_type, topic, ENERGY_DEPTH)
-            self._topics[BagTopic(subscription.topic, kind, topic.latched)] = subscription
+        for published, recorded in zip(names.PUBLISHED_ENERGY, names.RECORDED_ENERGY, strict=True):
+            message_type, kind = RECORDED[recorded.type]
+            subscription = node.add_polled_subscription(message_type, recorded)
+            self._topics[BagTopic(subscription.topic, kind, published.latched)] = subscription
 
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""
         now = HOST_CLOCK.stamp()
         taken: list[Messages] = []
         for topic, subscription in self._topics.items():
-            messages, numbers = subscription.take(ENERGY_DEPTH)
+            messages, numbers = subscription.take(MOST_TAKEN)
             if numbers:  # count those that are missing; a new publisher starts at one
                 before = self._newest.get(topic)
                 if before is not None and numbers[0] > before and numbers == sorted(numbers):

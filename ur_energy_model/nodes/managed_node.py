@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -54,16 +54,16 @@ from ur_energy_model.errors import UrEnergyError, one_line, printable
 from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
 from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
-    OVERRIDES,
     Part,
     PolledSubscription,
     diagnostic_array,
     has_subscribers,
+    overrides,
     quality,
     status,
 )
 from ur_energy_model.options import Option, table_of
-from ur_energy_model.topics_and_services import DIAGNOSTICS, Service, Topic
+from ur_energy_model.topics_and_services import DIAGNOSTICS, TOPICS, Service, Topic
 
 
 def descriptor(entry: Option) -> ParameterDescriptor:
@@ -159,9 +159,8 @@ class ManagedNode(LifecycleNode):
 
     def add_publisher(self, message_type: type, topic: Topic) -> LifecyclePublisher:
         """A publisher, which publishes while the node is active."""
-        qos = quality(1, latched=True) if topic.latched else quality()
         publisher: LifecyclePublisher = self.create_lifecycle_publisher(
-            message_type, topic.name, qos, qos_overriding_options=OVERRIDES
+            message_type, topic.name, quality(topic), qos_overriding_options=overrides(topic)
         )
         self.on_discard(lambda: self.destroy_lifecycle_publisher(publisher))
         return publisher
@@ -191,15 +190,18 @@ class ManagedNode(LifecycleNode):
     ) -> None:
         """A subscription; raw ones get serialized messages."""
         subscription = self.create_subscription(
-            message_type, topic.name, callback, quality(), raw=raw, qos_overriding_options=OVERRIDES
+            message_type,
+            topic.name,
+            callback,
+            quality(topic),
+            raw=raw,
+            qos_overriding_options=overrides(topic),
         )
         self.on_discard(lambda: self.destroy_subscription(subscription))
 
-    def add_polled_subscription(
-        self, message_type: type, topic: Topic, depth: int
-    ) -> PolledSubscription:
+    def add_polled_subscription(self, message_type: type, topic: Topic) -> PolledSubscription:
         """A subscription whose messages a thread takes."""
-        subscription = PolledSubscription(self, message_type, topic.name, depth)
+        subscription = PolledSubscription(self, message_type, topic)
         self.on_discard(subscription.destroy)
         return subscription
 
@@ -274,6 +276,8 @@ class ManagedNode(LifecycleNode):
             except BaseException:
                 self._discard_all()
                 raise
+            for text in self._overrides_without_effect():
+                self.log(WARN, text)
             self._opened = True
 
         return self._transition(configure)
@@ -306,6 +310,22 @@ class ManagedNode(LifecycleNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Lifecycle: any state to finalized."""
         return self._transition(self.end)
+
+    def _overrides_without_effect(self) -> Iterator[str]:
+        """Lines about given qualities of service of topics that no node offers for it."""
+        offered = {
+            self.resolve_topic_name(topic.name)
+            for topics in TOPICS.values()
+            for topic in topics
+            if topic.adjustable
+        }
+        given = getattr(self, "_parameter_overrides", {})  # rclpy keeps those of files, too
+        named = {each.split(".")[1] for each in given if each.startswith("qos_overrides.")}
+        for topic in sorted(named - offered):
+            yield (
+                f"qos_overrides of {topic} have no effect: that topic has none; "
+                f"{', '.join(sorted(offered))} have"
+            )
 
     def _transition(self, action: Callable[[], None]) -> TransitionCallbackReturn:
         try:

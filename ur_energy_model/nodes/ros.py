@@ -12,7 +12,13 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    QoSPolicyKind,
+    QoSProfile,
+    ReliabilityPolicy,
+)
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
@@ -21,27 +27,31 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.bag.messages import Status, text_of
+from ur_energy_model.topics_and_services import Topic
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
-OVERRIDES = QoSOverridingOptions.with_default_policies()
-"""History, depth and reliability of each topic are parameters."""
 
+def quality(topic: Topic) -> QoSProfile:
+    """Quality of service of a topic.
 
-def quality(depth: int = 10, *, reliable: bool = True, latched: bool = False) -> QoSProfile:
-    """Quality of service, by default of live topics.
-
-    A new profile for each topic: parameters `qos_overrides.<topic>...` change it in place.
-    Subscriptions that are not reliable match publishers of either kind; late subscribers get the
-    last message of a latched topic.
+    A new profile for each: parameters `qos_overrides.<topic>...` change it in place.
     """
     reliability, durability = ReliabilityPolicy, DurabilityPolicy
     return QoSProfile(
         history=HistoryPolicy.KEEP_LAST,
-        depth=depth,
-        reliability=reliability.RELIABLE if reliable else reliability.BEST_EFFORT,
-        durability=durability.TRANSIENT_LOCAL if latched else durability.VOLATILE,
+        depth=topic.depth,
+        reliability=reliability.RELIABLE if topic.reliable else reliability.BEST_EFFORT,
+        durability=durability.TRANSIENT_LOCAL if topic.latched else durability.VOLATILE,
     )
+
+
+def overrides(topic: Topic) -> QoSOverridingOptions | None:
+    """The policies of a topic that are parameters; None where there are none."""
+    if not topic.adjustable:
+        return None
+    kinds = [QoSPolicyKind[name.upper()] for name in topic.adjustable]
+    return QoSOverridingOptions(kinds)
 
 
 MOST_BYTES = 16_000_000
@@ -61,22 +71,22 @@ class _NeverExecuted(CallbackGroup):
 
 
 class PolledSubscription:
-    """Encoded messages of a topic, of which the middleware keeps `depth` until they are taken.
+    """Encoded messages of a topic, of which the middleware keeps some until they are taken.
 
     An executor wakes up for each message, which at 500 Hz takes about ten percent of a core and
     falls behind on a busy machine; to take them in batches takes two.
     """
 
-    def __init__(self, node: Node, message_type: type, topic: str, depth: int) -> None:
+    def __init__(self, node: Node, message_type: type, topic: Topic) -> None:
         self._node, self._message_type = node, message_type
         self._subscription = node.create_subscription(
             message_type,
-            topic,
+            topic.name,
             lambda message: None,
-            quality(depth, reliable=False),
+            quality(topic),
             callback_group=_NeverExecuted(),
             raw=True,
-            qos_overriding_options=OVERRIDES,
+            qos_overriding_options=overrides(topic),
         )
         self.topic = str(self._subscription.topic_name)
         self._destroyed = False

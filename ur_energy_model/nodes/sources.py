@@ -12,9 +12,10 @@ from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.joint_states import JointStateStream
 from ur_energy_model.telemetry.samples import Event, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
+from ur_energy_model.topics_and_services import DRIVER_JOINT_STATES
 from ur_energy_model.typing import ClosedOnExit, Self
 
-DEPTH = 2000  # messages that may wait: four seconds of a driver with 500 Hz
+DEPTH = DRIVER_JOINT_STATES.depth  # messages that are taken at once
 LOOK_PERIOD = 1.0  # period in which the publishers of the topic are looked up [s]
 
 
@@ -83,7 +84,7 @@ class JointStatesSource(ClosedOnExit):
         if now - self._connected_at > SILENT_AFTER:
             return (
                 f"no message on {topic}: the quality of service of {names} does not suit the "
-                f"subscription; set qos_overrides.{topic}.subscription.reliability and durability"
+                f"subscription; set qos_overrides.{topic}.subscription.reliability to best_effort"
             )
         return f"no message on {topic}, which {names} should publish; is its controller active?"
 
