@@ -19,7 +19,10 @@ from test.cli.conftest import answer, refused
 from test.telemetry.csv.test_reader import table, write
 from test.telemetry.rtde_peer import START_TIME, RtdePeer, value_of
 from ur_energy_model.cli.main import main
+from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.telemetry.bag.reader import read_bag
+from ur_energy_model.telemetry.bag.writer import BagWriter
+from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.rtde import connection as client
 
 FIELDS = "actual_q,payload,robot_mode"
@@ -187,6 +190,38 @@ def test_import_makes_a_bag_and_keeps_the_old_one_until_it_is_whole(tmp_path, ca
     words = ["--robot", "ur5e", "-o", str(folder), "--overwrite"]
     refused(["import", str(csv), *words], capsys, "is not a bag")
     assert (folder / "chapter1.tex").exists()
+
+
+def test_import_of_another_arm_is_refused_and_the_right_one_named(tmp_path, capsys, recordings):
+    csv, bag = recordings / "ur5e_pick_place_50hz_24s.csv.gz", tmp_path / "bag"
+    assert main(["import", str(csv), "--robot", "ur10e", "-o", str(bag)]) == 1
+    assert "--robot ur5e" in capsys.readouterr().err.splitlines()[-1]
+    assert not bag.exists()
+    with pytest.raises(SystemExit) as caught:
+        main(["import", str(csv), "-o", str(bag)])
+    assert caught.value.code == 2
+    assert "--robot ur5e" in capsys.readouterr().err
+    assert not bag.exists()
+    result = answer(capsys, "import", csv, "--robot", "UR7", "-o", bag)
+    assert result["robot"] == "ur7e"
+    assert result["contradictions"] == []
+
+
+def test_bag_of_another_arm_than_it_names(tmp_path, capsys, recordings):
+    bag = tmp_path / "bag"
+    telemetry = read_csv([recordings / "ur5e_streamed_move_500hz_6s.csv.gz"], "ur10e")
+    with (
+        new_bag(bag) as folder,
+        BagWriter(folder, telemetry.info, tuple(telemetry.columns), name="bag") as writer,
+    ):
+        writer.write(telemetry)
+    found = answer(capsys, "inspect", bag)
+    (contradiction,) = found["contradictions"]
+    assert (contradiction["subject"], contradiction["refused"]) == ("robot", True)
+    assert "ur5e" in contradiction["shown"]
+    assert found["verdict"].startswith("not usable")
+    for words in (["estimate", bag], ["identify", bag, "-o", tmp_path / "model.yaml"]):
+        refused([*map(str, words)], capsys, "its samples are those of a ur5e")
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):

@@ -127,13 +127,10 @@ def test_the_arm_of_a_file_that_names_none(recordings: Path, name: str) -> None:
     assert set(check.fitting_arms()) == same(RECORDINGS[name])
 
 
-@pytest.mark.parametrize("arm", ["ur3e", "ur5e", "ur20"])
-def test_currents_alone_show_an_arm_of_another_size(recordings: Path, arm: str) -> None:
+def test_currents_alone_decide_nothing(recordings: Path) -> None:
     path = recordings / "ur10e_excitation_50s.csv.gz"
     telemetry = VARIANTS["currents alone"](read(path))
-    ((_, found),) = contradictions(telemetry, (arm,))
-    assert found is not None
-    assert "ur10e" in named(found)
+    assert all(found is None for _, found in contradictions(telemetry, ("ur5e", "ur20")))
 
 
 # Made-up arms: the controller's own torque and poses, whose truth is known.

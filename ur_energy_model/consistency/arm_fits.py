@@ -1,7 +1,7 @@
-"""How well an arm's constants fit recorded samples: its torques, its tool poses, its currents.
+"""How well an arm's constants fit recorded samples: its torques, and its tool poses.
 
-Each fit leaves free what a recording does not state: mounting, payload, reflected inertias, tool,
-friction. The fits are linear in these, so that none has a local minimum, and have no priors: the
+Each fit leaves free what a recording does not state: mounting, payload, reflected inertias, tool.
+The fits are linear in these, so that none has a local minimum, and have no priors: the
 arm that was recorded always fits. They also leave free what no setup can be (gravity of any
 magnitude, payloads of any tensor); the gravity found shows an arm that fits in numbers only.
 """
@@ -9,17 +9,15 @@ magnitude, payloads of any tensor); the gravity found shows an arm that fits in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ur_energy_model.consistency.controller_torque import TorqueColumns, has_targets, torque_rows
-from ur_energy_model.errors import ModelFileError
 from ur_energy_model.model.dynamics import ArmDynamics
-from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Array
 
 TARGET_SAMPLES = 600
 """Noise-free samples of target_moment that are used; more of them decide nothing else."""
@@ -39,7 +37,6 @@ class TorqueFit:
     misfit: Array  # RMS residual of each joint over the scale of its torque [n]
     r2: Array  # explained share of the variance of each joint's torque [n]
     gravity: float  # magnitude of the gravity found [m/s^2]; about 9.8 if the arm is this one
-    gravity_std: float  # its standard deviation [m/s^2]
     mass: float  # of the payload found [kg]
     measured: bool  # by the measured motion, in place of recorded targets
     samples: int  # number of samples used; FILTERED_RATE a second of measured motion
@@ -58,93 +55,33 @@ def torque_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueF
     Raises:
         MissingFieldError: without target_moment, or without any position and speed.
     """
-    return _fit(windows, robot, friction=False)
-
-
-def current_fit(windows: Sequence[Telemetry], robot: RobotDescription) -> TorqueFit | None:
-    """Torques by the motor currents, explained by an arm in any setup and friction of each joint.
-
-    Args:
-        windows: samples with actual_q, actual_qd and actual_current.
-        robot: the arm; torque constants that its file lacks are those of its generic model.
-
-    Returns:
-        None without a usable sample, or if the torque constants are unknown.
-    """
-    constant = robot.torque_constant
-    if not np.isfinite(constant).all():
-        try:
-            joints = generic_model(robot).joints
-        except ModelFileError:
-            return None
-        constant = np.array([joint.torque_constant for joint in joints])
-    gain = robot.gear_ratio * constant
-    measured = [
-        replace(
-            part,
-            columns={
-                **{name: part[name] for name in ("actual_q", "actual_qd", "robot_mode")
-                   if name in part},
-                "target_moment": gain * part["actual_current"],
-            },
-        )
-        for part in windows
-    ]  # fmt: skip
-    return _fit(measured, robot, friction=True)
-
-
-_SMOOTHING = 0.02  # speed around which Coulomb friction changes its sign [rad/s]
-
-
-def _friction_columns(qd: Array) -> Array:
-    """Coulomb and viscous friction of each joint [samples, n, 2 n] at speeds [samples, n]."""
-    n = qd.shape[1]
-    coulomb = np.eye(n) * np.tanh(qd / _SMOOTHING)[:, None, :]
-    viscous = np.eye(n) * qd[:, None, :]
-    return np.concatenate([coulomb, viscous], axis=2)
-
-
-def _fit(
-    windows: Sequence[Telemetry], robot: RobotDescription, *, friction: bool
-) -> TorqueFit | None:
-    """The torque in `target_moment`, explained by an arm, and friction where it is measured."""
     columns = TorqueColumns(robot)
-
-    def all_columns(q: Array, qd: Array, qdd: Array) -> Array:
-        own = columns(q, qd, qdd)
-        return np.concatenate([own, _friction_columns(qd)], axis=2) if friction else own
-
     measured = not all(map(has_targets, windows))
     seconds = sum(float(part.time[-1] - part.time[0]) for part in windows if len(part))
     rate = TARGET_SAMPLES / max(seconds, 1.0)
-    known, torques, blocks = list[Array](), list[Array](), list[Indices]()
+    known, torques = list[Array](), list[Array]()
     for part in windows:
-        for rows, _ in torque_rows(part, all_columns, rate):
+        for rows, _ in torque_rows(part, columns, rate):
             if measured:
                 rows = rows[::_THINNED]
             if len(rows):
                 # A row is [columns, their slopes, torque, its slope, its curve, 1].
-                width = (rows.shape[2] - 4) // 2
-                known.append(rows[:, :, :width])
-                torques.append(rows[:, :, 2 * width])
-                blocks.append(np.full(len(rows), len(blocks), dtype=np.intp))
+                known.append(rows[:, :, : columns.width])
+                torques.append(rows[:, :, 2 * columns.width])
     if not known:
         return None
-    torque = np.concatenate(torques)
-    return _solved(np.concatenate(known), torque, np.concatenate(blocks), measured=measured)
+    return _solved(np.concatenate(known), np.concatenate(torques), measured=measured)
 
 
-def _solved(columns: Array, torque: Array, blocks: Indices, *, measured: bool) -> TorqueFit:
+def _solved(columns: Array, torque: Array, *, measured: bool) -> TorqueFit:
     """Weighted least squares with coefficients common to the joints.
 
-    The weight of a joint is that of its own residual, which is found in some rounds. The standard
-    deviation of gravity is cluster-robust: blocks of time count as independent, not samples.
+    The weight of a joint is that of its own residual, which is found in some rounds.
 
     Args:
         columns: [samples, n, p]; the first is the torque of the bare arm without gravity, its
             coefficient 1, the next three are those of gravity, then those of the payload.
         torque: [samples, n], N m.
-        blocks: number of the block of time of each sample [samples].
         measured: whether the motion is the measured one.
     """
     free, rest = columns[:, :, 1:], torque - columns[:, :, 0]
@@ -166,16 +103,11 @@ def _solved(columns: Array, torque: Array, blocks: Indices, *, measured: bool) -
         residual = rest - free @ coefficients
         rms = np.sqrt(np.mean(residual**2, axis=0))
         noise = np.maximum(rms, _LEAST_NOISE)
-    scores = np.einsum("sjp,sj->sp", free, residual * noise**-2.0)
-    starts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    by_block = np.add.reduceat(scores, starts, axis=0)
-    covariance = inverse @ (by_block.T @ by_block) @ inverse
     variance = np.maximum(torque.var(axis=0), _LEAST_NOISE**2)
     return TorqueFit(
         misfit=rms / scale,
         r2=1.0 - rms**2 / variance,
         gravity=float(np.linalg.norm(coefficients[:3])),
-        gravity_std=float(np.sqrt(np.diag(covariance)[:3].max())),
         mass=float(coefficients[3]),
         measured=measured,
         samples=len(torque),

@@ -1,11 +1,11 @@
 """The type of the arm: whether the samples are those of the arm that a recording names.
 
-Three kinds of samples depend on the type and on little else. target_moment is the controller's own
+Two kinds of samples depend on the type and on little else. target_moment is the controller's own
 inverse dynamics: the rigid bodies of the right arm explain it almost exactly, in some mounting and
 with some payload. actual_TCP_pose is the controller's own kinematics: for the right arm one tool,
-fixed to the flange, explains every pose. Where neither is recorded, the motor currents show the
-size of the arm, since they carry its weight. Speeds and torques beyond the rated ones exclude an
-arm.
+fixed to the flange, explains every pose. Speeds beyond the rated ones exclude an arm. Motor
+currents decide nothing: in ordinary motion, friction and an unknown payload may look like an arm of
+several times the weight (a simulated UR10e's pick and place like one of a third).
 
 An arm is contradicted only where another one explains clearly more and nothing speaks against that
 one. Samples that no arm explains (payload changed unnoticed, contact, other units) contradict
@@ -25,7 +25,6 @@ import numpy as np
 from ur_energy_model.consistency.arm_fits import (
     FILTERED_RATE,
     TorqueFit,
-    current_fit,
     tool_scatter,
     torque_fit,
 )
@@ -37,7 +36,7 @@ from ur_energy_model.typing import Array, Indices
 
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment",
-    "actual_q", "actual_qd", "actual_current", "actual_TCP_pose",
+    "actual_q", "actual_qd", "actual_TCP_pose",
     "payload", "payload_cog", "robot_mode",
 )  # fmt: skip
 """Fields that show the type of an arm; those that a recording lacks show nothing."""
@@ -54,8 +53,7 @@ _BETTER, _BETTER_JOINT = 12.0, 3.0
 _NO_WORSE = 2.0  # factor by which the better arm may be worse at another joint
 _NEGLIGIBLE = 0.004  # misfit of a joint at which it does not matter that it is worse
 _GRAVITY = (8.5, 11.0)  # magnitude of gravity that an arm may show that explains torques [m/s^2]
-_LEAST_MASS, _LEAST_MASS_OF_CURRENTS = -1.0, -4.0
-"""Least payload of an arm that explains torques, and currents, whose errors are larger [kg]."""
+_LEAST_MASS = -1.0  # least payload of an arm that explains torques [kg]
 
 # Tool poses: the right arm has a scatter of 0.2 to 1.8 mm, the nearest relative 8 to 21 mm.
 _SCATTER = 0.004  # largest scatter of an arm that explains the poses [m]
@@ -63,15 +61,7 @@ _SCATTERED = 0.005  # least scatter of an arm that does not [m]
 _FINEST_SCATTER = 0.001  # scatters below this are equally good [m]
 _MORE_SCATTER = 4.0  # factor between scatters that decides
 
-# Currents: gravity is found as 9.1 to 11.8 m/s^2 with the right arm, as 16 to 20 with a UR5e's
-# constants for a UR10e, as 1.8 the other way round. Torque constants differ by 8 % between arms.
-_GRAVITY_OF_CURRENTS = (8.0, 12.3)  # of an arm that the currents fit [m/s^2]
-_GRAVITY_OF_OTHERS = (6.4, 15.0)  # beyond which they do not, by more than the error [m/s^2]
-_SIGMAS = 3.0
-
-_LEAST_MEASURED, _LEAST_CURRENTS = 8.0, 20.0
-"""Least time of filtered motion that torques, and currents, can decide with [s]."""
-
+_LEAST_MEASURED = 8.0  # least time of filtered motion that torques can decide with [s]
 _POSES, _POSE_GRID = 12, 0.1
 """Least number of different poses that torques can decide with, and their distance [rad]."""
 _TOOL_POSES, _TOOL_POSE_GRID = 5, 0.05
@@ -227,11 +217,10 @@ _Constants = tuple[bytes, ...]
 
 
 def _constants(robot: RobotDescription) -> _Constants:
-    """The constants that torques, poses and currents depend on, to compare arms for equality."""
+    """The constants that torques and poses depend on, to compare arms for equality."""
     arrays = (
         *(robot.d, robot.a, robot.alpha, robot.theta, robot.origin),
         *(robot.mass, robot.center_of_mass, robot.inertia),
-        *(robot.gear_ratio, robot.torque_constant),
     )
     return tuple(np.round(values, 9).tobytes() for values in arrays)
 
@@ -244,11 +233,8 @@ class _Evidence:
         self._dof = dof
         self._torque_windows = _torque_windows(same)
         self._q, self._position = _tool_poses(same)
-        decided = bool(self._torque_windows) or len(self._q) > 0
-        self._current_windows = [] if decided else _current_windows(same)
         self._speed = _lasting_speed(same, dof)
         self._torque_fits: dict[_Constants, TorqueFit | None] = {}
-        self._current_fits: dict[_Constants, TorqueFit | None] = {}
         self._scatters: dict[_Constants, float] = {}
 
     # Figures of one arm.
@@ -262,16 +248,6 @@ class _Evidence:
                 fit = None
             self._torque_fits[key] = fit
         return self._torque_fits[key]
-
-    def _current(self, robot: RobotDescription) -> TorqueFit | None:
-        key = _constants(robot)
-        if key not in self._current_fits:
-            windows = self._current_windows
-            fit = current_fit(windows, robot) if windows else None
-            if fit is not None and _seconds(fit) < _LEAST_CURRENTS:
-                fit = None
-            self._current_fits[key] = fit
-        return self._current_fits[key]
 
     def _scatter(self, robot: RobotDescription) -> float | None:
         """Scatter of the tool [m]; None without poses, or where the base frame may be another."""
@@ -291,12 +267,11 @@ class _Evidence:
 
     def doubts(self, robot: RobotDescription) -> bool:
         """Whether anything leaves room for another arm."""
-        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        torque, scatter = self._torque(robot), self._scatter(robot)
         return (
             self._too_fast(robot)
             or (torque is not None and _is_unexplained(torque))
             or (scatter is not None and scatter > _SCATTERED)
-            or (current is not None and _is_of_another_size(current))
         )
 
     def arms_better_than(self, robot: RobotDescription) -> tuple[str, ...]:
@@ -335,18 +310,16 @@ class _Evidence:
 
     def _order(self, robot: RobotDescription) -> float:
         """Sum of the misfits, to bring the best arm forward."""
-        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        torque, scatter = self._torque(robot), self._scatter(robot)
         misfit = 0.0 if torque is None else float(np.sqrt(np.mean(torque.misfit**2)))
-        weight = 0.0 if current is None else abs(np.log(max(current.gravity, 1e-6) / 9.82))
-        return misfit + (0.0 if scatter is None else scatter) + float(weight)
+        return misfit + (0.0 if scatter is None else scatter)
 
     def _explains(self, robot: RobotDescription) -> bool:
         """Whether nothing speaks against an arm."""
-        torque, scatter, current = self._torque(robot), self._scatter(robot), self._current(robot)
+        torque, scatter = self._torque(robot), self._scatter(robot)
         return (
             (torque is None or _explains_torques(torque))
             and (scatter is None or scatter < _SCATTER)
-            and (current is None or not _is_of_another_size(current))
             and not self._too_fast(robot)
         )
 
@@ -355,7 +328,6 @@ class _Evidence:
         verdicts = (
             _better_torques(self._torque(robot), self._torque(other)),
             _better_poses(self._scatter(robot), self._scatter(other)),
-            _better_currents(self._current(robot), self._current(other)),
             int(self._too_fast(other)) - int(self._too_fast(robot)),
         )
         return max(verdicts) > 0 and min(verdicts) >= 0
@@ -379,12 +351,6 @@ class _Evidence:
             found.append(
                 f"one tool explains its poses within {1e3 * tool:.1f} mm, as {robot.name} "
                 f"within {1e3 * scattered:.0f} mm"
-            )
-        small, large = self._current(right), self._current(robot)
-        if small is not None and large is not None and _better_currents(small, large) > 0:
-            found.append(
-                f"its currents carry the arm's weight in a gravity of {small.gravity:.1f} m/s2, "
-                f"as {robot.name} of {large.gravity:.1f}"
             )
         if self._too_fast(robot):
             joint = int(np.argmax(self._speed / robot.max_velocity))
@@ -439,25 +405,6 @@ def _better_poses(scatter: float | None, other: float | None) -> int:
     return int(scatter < _SCATTER and decisive)
 
 
-def _is_of_another_size(fit: TorqueFit) -> bool:
-    """Whether the currents of an arm do not carry its weight, whatever the payload."""
-    low, high = _GRAVITY_OF_OTHERS
-    margin = _SIGMAS * fit.gravity_std
-    return fit.gravity + margin < low or fit.gravity - margin > high
-
-
-def _better_currents(fit: TorqueFit | None, other: TorqueFit | None) -> int:
-    """1 where the currents carry the weight of an arm but not of another, -1 where not its own."""
-    if fit is None or other is None:
-        return 0
-    low, high = _GRAVITY_OF_CURRENTS
-    certain = _SIGMAS * fit.gravity_std < high - low
-    fits = low < fit.gravity < high and fit.mass > _LEAST_MASS_OF_CURRENTS and certain
-    if not fits:
-        return -1
-    return int(_is_of_another_size(other))
-
-
 # The samples that each kind of evidence can use.
 
 _TARGETS = ("target_q", "target_qd", "target_qdd")
@@ -483,14 +430,6 @@ def _torque_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
             usable.append(replace(part, columns={name: part[name] for name in names}))
     usable = _with_one_payload(usable)
     positions = [part["target_q"] if "target_q" in part else part["actual_q"] for part in usable]
-    return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
-
-
-def _current_windows(windows: Sequence[Telemetry]) -> list[Telemetry]:
-    """Windows with currents and measured motion; none if they show too little."""
-    needed = (*_MEASURED, "actual_current")
-    usable = [part for part in windows if all(_is_recorded(part, name) for name in needed)]
-    positions = [part["actual_q"] for part in usable]
     return usable if len(_different(positions, _POSE_GRID)) >= _POSES else []
 
 
