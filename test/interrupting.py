@@ -28,7 +28,7 @@ interrupts.exit_at_once({code})  # what the script does first; before that Pytho
 print("listening", flush=True)
 sys.exit(scripts.{name}())
 """
-_COMPLAINTS = ("Traceback", "Exception ignored", "semaphore", "resource_tracker", "core dumped")
+COMPLAINTS = ("Traceback", "Exception ignored", "semaphore", "resource_tracker", "core dumped")
 
 
 @dataclass
@@ -137,7 +137,7 @@ def assert_quiet(ends: Sequence[End], *codes: int) -> None:
     """Every end has one of these exit codes, no word of Python's, and leaves no process."""
     for end in ends:
         assert end.code in codes, end
-        for complaint in _COMPLAINTS:
+        for complaint in COMPLAINTS:
             assert complaint not in end.output, end.output
         assert not end.left
 

@@ -101,7 +101,8 @@ def raised_once(echo: float = ECHO) -> Iterator[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         nonlocal last
-        _leave_closed_terminal(number)
+        if number == signal.SIGHUP:
+            leave_closed_terminal()
         now = time.monotonic()
         if last is not None and now - last <= echo:
             last = now
@@ -198,7 +199,8 @@ def on_stop_signal(stop: Callable[[], None]) -> Iterator[None]:
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
-        _leave_closed_terminal(number)
+        if number == signal.SIGHUP:
+            leave_closed_terminal()
         stop()
 
     numbers = [n for n in END_SIGNALS if n != signal.SIGHUP or not is_ignored(n)]
@@ -226,31 +228,35 @@ def forward(number: int, to: int) -> None:
     def pass_on() -> None:
         while True:
             if number in os.read(reading, 64):
-                _leave_closed_terminal(number)
+                leave_closed_terminal()
                 os.kill(os.getpid(), to)
 
     threading.Thread(target=pass_on, name="signals", daemon=True).start()
 
 
+# Terminals that are closed.
+
 _STREAMS = (0, 1, 2)  # file descriptors of stdin, stdout and stderr
 
 
-def _leave_closed_terminal(number: int) -> None:
-    """After SIGHUP: what would be printed on a terminal that is closed is discarded.
+def leave_closed_terminal() -> bool:
+    """Discard what is printed from now on where it goes to a terminal that is closed.
 
     Every read and write of such a terminal fails, so that a line about the end would be an error.
+
+    Returns:
+        Whether there was such a terminal.
     """
-    if number != signal.SIGHUP:
-        return
-    for stream in _STREAMS:
+    closed = [stream for stream in _STREAMS if _is_closed_terminal(stream)]
+    for stream in closed:
         with suppress(OSError):
-            if is_closed_terminal(stream):
-                null = os.open(os.devnull, os.O_RDWR)
-                os.dup2(null, stream)
-                os.close(null)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, stream)
+            os.close(null)
+    return bool(closed)
 
 
-def is_closed_terminal(descriptor: int) -> bool:
+def _is_closed_terminal(descriptor: int) -> bool:
     """Whether an open file is a terminal whose other side is closed."""
     try:
         termios.tcgetattr(descriptor)

@@ -160,7 +160,10 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
         preexec_fn=lambda: fcntl.ioctl(line, termios.TIOCSCTTY, 0),
     )
     with closing(os.fdopen(terminal, "rb", buffering=0, closefd=False)):
-        appears(b"waiting for 127.1.2.3")
+        for size in ((24, 80), (0, 0)):  # a terminal of a script may state no size
+            fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+            shown.clear()
+            appears(b"waiting for 127.1.2.3")
         fcntl.ioctl(line, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
         shown.clear()
         for text in (b"waiting for 127.1.2.3: no\x1b", b"its address, and the network\x1b"):

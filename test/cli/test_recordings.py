@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import suppress
@@ -166,6 +170,45 @@ def test_a_signal_in_an_outage_finishes_the_bag(tmp_path, peer):
     assert result["lost"] > 400
     assert result["lost_seconds"] > 0.8
     assert b"connection refused" in err
+
+
+@pytest.mark.parametrize("nohup", [False, True])
+def test_a_closed_terminal_finishes_the_bag(nohup, tmp_path, peer):
+    """With nohup, which redirects what is printed, it goes on, and SIGTERM finishes it."""
+    bag = tmp_path / "bag"
+    command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]
+    command += ["--robot", "ur5e", "--fields", FIELDS, "-o", str(bag)]
+    terminal, line = pty.openpty()
+
+    def begin():
+        fcntl.ioctl(line, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL)
+
+    out = subprocess.DEVNULL if nohup else line
+    process = subprocess.Popen(
+        command, stdin=line, stdout=out, stderr=out, start_new_session=True, preexec_fn=begin
+    )
+    os.close(line)
+    file = bag / "bag_0.mcap"
+    grows_to(file, 20_000, terminal)
+    os.close(terminal)
+    if nohup:
+        grows_to(file, file.stat().st_size + 20_000)
+        process.terminate()
+    assert process.wait(60.0) == 0
+    assert len(read_bag(bag)) > 100
+    assert (bag / "metadata.yaml").is_file()
+
+
+def grows_to(file, size, terminal=None):
+    """Wait until a file has a size; what is shown on a terminal meanwhile is read."""
+
+    def grown():
+        if terminal is not None and select.select([terminal], [], [], 0.0)[0]:
+            os.read(terminal, 65536)
+        return file.exists() and file.stat().st_size > size
+
+    wait_until(grown)
 
 
 def contents(folder):

@@ -9,8 +9,8 @@ import sys
 from test.torture.harness import Family, report, run_families
 
 FAMILIES = (
-    "network", "kills", "disks", "bags", "files", "scripts", "clocks", "messages", "history",
-    "queries",
+    "network", "kills", "ends", "disks", "bags", "files", "scripts", "clocks", "messages",
+    "history", "queries",
 )  # fmt: skip
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ur_energy_model.cli.parser import ALL, build_parser, is_recording
 from ur_energy_model.errors import InputError, UrEnergyError, one_line, optional_import
-from ur_energy_model.interrupts import exit_code, raised_once
+from ur_energy_model.interrupts import EndRequest, exit_code, leave_closed_terminal, raised_once
 
 # With many small matrices, linear algebra threads only wait for each other (ten times slower on a
 # busy machine). Must be set before numpy is imported.
@@ -103,6 +104,8 @@ def _outcome(options: argparse.Namespace) -> int:
         _discard_output()
         return DONE
     except OSError as error:  # a path that is too long, a full disk behind stdout
+        if leave_closed_terminal():
+            raise EndRequest(signal.SIGHUP) from None
         place = "" if error.filename is None else f"{error.filename}: "
         problem = f"{place}{error.strerror or error}; check path and disk"
         print(one_line(f"ur_energy {options.command}: {problem}"), file=sys.stderr)

@@ -29,6 +29,7 @@ from ur_energy_model.energy.cycle_energies import UNACCOUNTED, earlier_names
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import one_line, span, unsigned_zeros
+from ur_energy_model.interrupts import leave_closed_terminal
 from ur_energy_model.model.wall import MEASURED
 from ur_energy_model.sinks.live_arm import LiveState, joint_rows, part_rows
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmReading, SinkStatus
@@ -299,6 +300,7 @@ def _sink(sink: SinkStatus) -> Text:
     return Text(f"{one_line(sink.name)}: {', '.join(parts)}", style)
 
 
+USUAL_SIZE = ConsoleDimensions(80, 24)  # of a terminal that states none
 PERIOD = 0.25  # time between two pictures [s]
 PICTURES_A_SECOND = round(1.0 / PERIOD)
 
@@ -326,7 +328,7 @@ class Screen(ExitStack):
         if sys.stdin is not None and sys.stdin.isatty():
             keyboard = sys.stdin.fileno()
             before = termios.tcgetattr(keyboard)
-            self.callback(termios.tcsetattr, keyboard, termios.TCSADRAIN, before)
+            self.callback(_restore, keyboard, before)
             tty.setcbreak(keyboard)
             self._keyboard = keyboard
         self.enter_context(self._live)
@@ -338,10 +340,17 @@ class Screen(ExitStack):
             self._view.add(self._state("second"))
         self._pictures += 1
         # Not COLUMNS and LINES: a shell may have exported them before a resize.
-        size = ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
-        self._console.size = size
-        lines = self._view.lines(self._state("picture"), size.width, size.height)
-        self._live.update(Group(*lines), refresh=True)
+        try:
+            columns, lines = os.get_terminal_size(self._console.file.fileno())
+            # A terminal of a container or a script may have no size.
+            size = ConsoleDimensions(columns or USUAL_SIZE.width, lines or USUAL_SIZE.height)
+            self._console.size = size
+            picture = self._view.lines(self._state("picture"), size.width, size.height)
+            self._live.update(Group(*picture), refresh=True)
+        except OSError:
+            if not leave_closed_terminal():
+                raise
+            self._stop.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for a time or a key; returns whether to quit."""
@@ -355,6 +364,12 @@ class Screen(ExitStack):
         if not keys:  # the keyboard is gone
             self._keyboard = None
         return b"q" in keys.lower() or self._stop.is_set()
+
+
+def _restore(keyboard: int, attributes: list[Any]) -> None:
+    """Set the attributes of a terminal, unless it is closed."""
+    with suppress(termios.error):
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, attributes)
 
 
 # Lines: the live view where there is no terminal, one line a second.
