@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
@@ -108,7 +108,7 @@ class WorkerProcesses(ClosedOnExit):
         bags: Sequence[Path],
         progress: Progress | None = None,
         given: Sequence[Any] | None = None,
-    ) -> Iterator[BagResult[Result]]:
+    ) -> Generator[BagResult[Result], None, None]:
         """See `BagExecutor`."""
         begun: deque[_Task] = deque()
         try:
