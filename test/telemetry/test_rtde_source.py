@@ -260,6 +260,32 @@ def test_another_robot_is_refused(peer):
             assert ticks_of(again(peer, source, range(90, 100))) == list(range(90, 100))
 
 
+@pytest.mark.parametrize(
+    ("model", "robot"),
+    [
+        ("UR5", "ur5e"),
+        ("UR7", "ur7e"),
+        ("UR7e", "ur7e"),
+        ("UR12", "ur12e"),
+        ("UR15", "ur15"),
+        ("UR8LONG", "ur8long"),
+        ("UR10G-1750", "ur10g-1750"),
+    ],
+)
+def test_every_arm_that_a_controller_names_is_known_by_name(peer, model, robot):
+    with (
+        Dashboard(peer.host, model=model) as dashboard,
+        entered(peer, dashboard_port=dashboard.port) as source,
+    ):
+        assert source.info.robot == robot
+    if robot != "ur5e":
+        with (
+            Dashboard(peer.host, model=model) as dashboard,
+            pytest.raises(WrongRobotError, match=f"is a {robot}, not a ur5e"),
+        ):
+            source_of(peer, robot="ur5e", dashboard_port=dashboard.port).__enter__()
+
+
 def test_changed_software_is_another_arm_unless_the_serial_number_is_the_same():
     new = PeerBehaviour(version=(5, 12, 0, 1))
     change = "software changed from 5.11.0.108318 to 5.12.0.1"
