@@ -3,7 +3,8 @@
 Every process that this package starts is started here. There are two kinds:
 
 - `ChildProcess`: a function in a process of `multiprocessing`, which ends at once;
-- `start_command`: a program of this package, such as a node, which may end in an orderly way first.
+- `start_command`: a program of this package, such as a node, which may end in an orderly way first,
+  or `main` of a module (`start_main`).
 
 How a child ends with its parent (`end_with_parent`): on Linux the kernel sends it a signal
 (PR_SET_PDEATHSIG in prctl(2)), also where the child computes outside Python or holds the lock of
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
@@ -91,6 +93,41 @@ def start_command(
         return subprocess.Popen(list(command), env=variables, start_new_session=True, **options)
 
     return _run_in_starter(start)
+
+
+def start_main(
+    module: str,
+    pipe: Connection,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Call `main` of a module in a process of its own, with one thread; it prints nothing.
+
+    Unlike a process of `multiprocessing`, this one does not import the main module again, which may
+    be a ROS node. It is started by `start_command` and killed when this process ends.
+
+    Args:
+        module: name of the module. Its `main` takes the file descriptor of the pipe's end, and the
+            arguments.
+        pipe: an end of a pipe, which may be closed here afterwards.
+        arguments: further ones.
+        environment: variables besides those of this process.
+    """
+    first = end_with_parent_of_environment  # before imports that take seconds
+    call = ", ".join(map(repr, (pipe.fileno(), *arguments)))
+    code = (
+        f"from {first.__module__} import {first.__name__}; {first.__name__}(); "
+        f"from {module} import main; main({call})"
+    )
+    search = os.pathsep.join(path for path in sys.path if path)
+    return start_command(
+        [sys.executable, "-c", code],
+        environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD, **(environment or {})},
+        pass_fds=(pipe.fileno(),),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 @contextmanager

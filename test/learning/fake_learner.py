@@ -94,8 +94,8 @@ class LearnerThread:
 
     pid = os.getpid()
 
-    def __init__(self, command: list[str], *, pass_fds: tuple[int], **_: Any) -> None:
-        pipe = Connection(os.dup(pass_fds[0]))
+    def __init__(self, module: str, theirs: Connection, learner: str) -> None:
+        pipe = Connection(os.dup(theirs.fileno()))
 
         def run() -> None:
             with pipe, suppress(EOFError, OSError):

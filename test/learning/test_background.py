@@ -135,7 +135,7 @@ def test_the_process_learns_at_low_priority_and_is_started_again_after_crashes()
 def test_each_arm_is_learned_apart_also_over_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "start_command", LearnerThread)
+    monkeypatch.setattr(background, "start_main", LearnerThread)
     store = StateStore(tmp_path / "state.json")
     learning = Learning(store)
     learning.begin()

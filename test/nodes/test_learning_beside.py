@@ -49,7 +49,7 @@ def fake_learner(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learning in a thread, where crashes are not the subject."""
-    monkeypatch.setattr(background, "start_command", LearnerThread)
+    monkeypatch.setattr(background, "start_main", LearnerThread)
 
 
 class Learning:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -29,7 +28,7 @@ from ur_energy_model.learning.state import KeptState, StateStore, fingerprint
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import SessionFriction
-from ur_energy_model.processes import ONE_THREAD, end_with_parent_of_environment, start_command
+from ur_energy_model.processes import start_main
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -299,13 +298,6 @@ class BackgroundLearning:
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
-_BEGIN = (
-    f"from {end_with_parent_of_environment.__module__} import end_with_parent_of_environment as end"
-    "; end()"
-)
-"""What the process does first, before imports that take seconds."""
-
-
 class LearnerProcess:
     """One run of the process that learns, with a learner "module:name".
 
@@ -320,19 +312,7 @@ class LearnerProcess:
         self._lock, self._finishing = threading.Lock(), threading.Event()
         self._pipe, theirs = Pipe()
         with theirs:
-            # Unlike a process of multiprocessing, this one does not import the main module again,
-            # which may be a ROS node.
-            handle = theirs.fileno()
-            code = f"{_BEGIN}; from {__name__} import main; main({handle}, {learner!r})"
-            search = os.pathsep.join(path for path in sys.path if path)
-            self.process = start_command(
-                [sys.executable, "-c", code],
-                environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD},
-                pass_fds=(handle,),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            self.process = start_main(__name__, theirs, learner)
         self._thread = threading.Thread(target=self._send, name="learning", daemon=True)
         self._thread.start()
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,11 +25,7 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.plant.database import HistoryDatabase, Period, SqlError, TooLargeError
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
-from ur_energy_model.processes import (
-    ONE_THREAD,
-    end_with_parent_of_environment,
-    start_command,
-)
+from ur_energy_model.processes import start_main
 from ur_energy_model.typing import ClosedOnExit
 
 MEMORY = 2_000_000_000  # of the process, that of Python and libraries (200 MB) included [bytes]
@@ -89,21 +83,7 @@ class Query(ClosedOnExit):
             raise SqlError("is not UTF-8 text", "repair the query")
         self._pipe, theirs = Pipe()
         with theirs:
-            handle = theirs.fileno()
-            code = (
-                f"from {end_with_parent_of_environment.__module__} "
-                "import end_with_parent_of_environment as end; end(); "
-                f"from {__name__} import main; main({handle})"
-            )
-            search = os.pathsep.join(path for path in sys.path if path)
-            self._process = start_command(
-                [sys.executable, "-c", code],
-                environment={**os.environ, "PYTHONPATH": search, **ONE_THREAD, **SPARING},
-                pass_fds=(handle,),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+            self._process = start_main(__name__, theirs, environment=SPARING)
         try:
             with suppress(BrokenPipeError):
                 self._pipe.send_bytes(_request(address, sql, period or Period(), arms))
