@@ -151,6 +151,9 @@ csv CSV...  recordings, in order of time
 --columns NAMES  column names, separated by commas, for files without a header line: actual_q or
     actual_q[6] names six columns, '-' skips one and '-[3]' three
 --layout LAYOUT  column order of a known kind of file (listed below)
+--rate HZ 0.001:2000  samples per second, for files without a time column or with equal times
+--time-unit auto|s|ms|us|ns|min|h|d  unit of the time column; auto: as its name states, else by the
+    size of its numbers, their steps, and the motion of the arm
 @overwrite
 @json
 

@@ -189,16 +189,25 @@ def import_csv(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
     from ur_energy_model.consistency.contradiction import refuse
+    from ur_energy_model.consistency.time_unit import time_contradictions
     from ur_energy_model.energy.telemetry_checks import rated_limits
-    from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
+    from ur_energy_model.telemetry.csv.reader import CsvReader
+    from ur_energy_model.telemetry.csv.table import CsvOptions
 
     if options.robot is None:
         options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
     check = ArmTypeCheck()
     _note_packing()
+    reading = CsvOptions(
+        joints=robot.dof,
+        columns=options.columns,
+        layout=options.layout,
+        limits=rated_limits(robot),
+        rate=options.rate,
+        time_unit=None if options.time_unit == "auto" else options.time_unit,
+    )
     with new_bag(options.output, overwrite=options.overwrite) as folder:
-        reading = CsvOptions(robot.dof, options.columns, options.layout, rated_limits(robot))
         with progress("reading") as report:
             telemetry = CsvReader(options.csv, robot.name, reading, note)
             name = real_path(options.output).name
@@ -209,7 +218,13 @@ def import_csv(options: argparse.Namespace) -> None:
                     bag.write(batch)
                     check.observe(batch)
                     report(float("nan"), f"reading: {bag.samples} samples")
-        contradictions = check.contradictions(
+        contradictions = time_contradictions(
+            telemetry.time_scale.result,
+            stated=f"the time is read as {telemetry.time.words}",
+            remedy="correct the times, or state their unit with --time-unit, the rate with --rate",
+            unit=telemetry.time.unit,
+        )
+        contradictions += check.contradictions(
             robot,
             stated=f"is imported as a recording of a {robot.name}",
             remedy="import it with {options}",
@@ -224,6 +239,7 @@ def import_csv(options: argparse.Namespace) -> None:
         "gaps": len(bag.gaps),
         "lost": sum(gap.missing for gap in bag.gaps),
         "repeated": telemetry.repeated,
+        "time": telemetry.time._asdict(),
         "fields": list(telemetry.fields),
         "time_zone": telemetry.info.extra.get("time_zone"),
         "contradictions": [each.as_json() for each in contradictions],
@@ -231,9 +247,10 @@ def import_csv(options: argparse.Namespace) -> None:
     if options.json:
         print_json(result)
     else:
+        shown = {**result, "time": telemetry.time.words}
         hidden = {"fields", "contradictions"}
         hidden |= set() if result["time_zone"] else {"time_zone"}
-        rows = [(key, value) for key, value in result.items() if key not in hidden]
+        rows = [(key, value) for key, value in shown.items() if key not in hidden]
         print_table("Imported", ("", "value"), rows)
 
 

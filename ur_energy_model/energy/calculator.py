@@ -351,7 +351,8 @@ class EnergyCalculator:
             batch, current = batch.select(good), None if current is None else current[good]
             if not len(batch):
                 return None
-        steps, first = self.gaps(batch.time, batch.stamp, batch.gaps), math.isnan(self._period)
+        steps = self.gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate)
+        first = math.isnan(self._period)
         if not steps.bridged.min() > 0.0:
             new = (steps.bridged > 0.0) | (steps.lost > 0.0) | steps.back
             new[0] |= first  # the very first sample

@@ -21,15 +21,16 @@ from ur_energy_model.typing import Array, Mask
 # A step is a gap where it is longer than both a fixed limit and 2.5 sample periods. The period is
 # the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
 # single missing sample is bridged, and the result depends neither on how samples are batched nor
-# on later samples. Where the controller's clock started again, the recorded gaps or the host's
+# on later samples. The first steps are judged by the rate that the recording states, if it states
+# one: those of a recording of one sample a second count, too. Where the controller's clock started again, the recorded gaps or the host's
 # stamps show for how long samples were missing.
 
 DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
 PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods
 WINDOW, FEWEST = 15, 5
 """Steps whose median is the sample period, and the least number of steps that determines it."""
-FIRST_LIMIT = 0.5
-"""Longest step that is bridged before the period is known [s]: two periods of 4 Hz."""
+FIRST_LIMIT = 2.5
+"""Longest step that is bridged before anything is known about the period [s]: that of 1 Hz."""
 LONGEST_GAP = 1.0e8
 """Longest step that is a gap [s], three years; a longer one leads to another clock."""
 
@@ -78,7 +79,11 @@ class GapRule:
         self._recent: list[float] = []
 
     def __call__(
-        self, time: Array, stamp: NDArray[np.int64] | None = None, gaps: Sequence[Gap] = ()
+        self,
+        time: Array,
+        stamp: NDArray[np.int64] | None = None,
+        gaps: Sequence[Gap] = (),
+        rate: float | None = None,
     ) -> Steps:
         """Steps to samples that follow those of the last call.
 
@@ -86,6 +91,7 @@ class GapRule:
             time: controller timestamps [samples], s.
             stamp: host time [samples], ns, None if unknown.
             gaps: recorded ones; those with `away` count for that time.
+            rate: nominal samples per second, None if unknown; for the first steps.
         """
         first, n = self._last is None, len(time)
         if not n:
@@ -101,9 +107,7 @@ class GapRule:
         recent = np.concatenate([self._recent, steps[forward]])
         for k in np.flatnonzero(gap):  # a gap only beyond the periods before it, too
             end = len(self._recent) + int(np.count_nonzero(forward[:k]))
-            before = recent[max(0, end - WINDOW) : end]
-            period = np.median(before) * PERIODS if len(before) >= FEWEST else FIRST_LIMIT
-            gap[k] = steps[k] > period
+            gap[k] = steps[k] > _longest_bridged(recent[max(0, end - WINDOW) : end], rate)
         self._recent = recent[-WINDOW:].tolist()
         back = ~forward & (steps != 0.0)
         bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
@@ -119,6 +123,13 @@ class GapRule:
             else:  # behind the last sample
                 lost[-1] += away
         return Steps(bridged, lost, back)
+
+
+def _longest_bridged(before: Array, rate: float | None) -> float:
+    """Longest step that is bridged [s], from the steps before it [k], s, and the nominal rate."""
+    if len(before) >= FEWEST or (len(before) > 0 and rate is None):
+        return PERIODS * float(np.median(before))
+    return FIRST_LIMIT if rate is None else PERIODS / rate
 
 
 def bridged_steps(time: Array, limit: float = DEFAULT_GAP_LIMIT) -> Array:

@@ -56,7 +56,7 @@ class WallFit:
             return
         batch = batch.distinct()
         power = np.asarray(batch.bus_power)
-        steps = self._gaps(batch.time, batch.stamp, batch.gaps).bridged
+        steps = self._gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate).bridged
         known = np.isfinite(power)
         terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
         steps = np.where(known, steps, 0.0)

@@ -10,7 +10,8 @@ import pytest
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.telemetry.csv.reader import NEXT_FILE, CsvOptions, read_csv
+from ur_energy_model.telemetry.csv.reader import NEXT_FILE, read_csv
+from ur_energy_model.telemetry.csv.table import CsvOptions
 from ur_energy_model.telemetry.fields import FIELDS, column_names
 
 NAMES = ("timestamp", "actual_q", "payload", "robot_mode")

@@ -75,9 +75,12 @@ _DEGREE = math.pi / 180
 _SPELLINGS: Mapping[str, Mapping[str, float]] = {
     "s": {
         "s sec secs second seconds": 1.0,
-        "ms msec millisecond milliseconds": 1e-3,
-        "us usec microseconds \xb5s \u03bcs": 1e-6,
-        "ns nsec nanosecond nanoseconds": 1e-9,
+        "ms msec millisecond milliseconds millis": 1e-3,
+        "us usec microsecond microseconds micros \xb5s \u03bcs": 1e-6,
+        "ns nsec nanosecond nanoseconds nanos": 1e-9,
+        "min minute minutes": 60.0,
+        "h hour hours": 3600.0,
+        "d day days": 86_400.0,
     },
     "rad": {"rad radian radians": 1.0, "deg degree degrees \xb0": _DEGREE},
     "rad/s": {"rad/s rads-1": 1.0, "deg/s \xb0/s": _DEGREE, "rpm": 2 * math.pi / 60},
@@ -119,6 +122,13 @@ def split_unit(name: str) -> tuple[str, str | None]:
     return behind[1], behind[2] or None
 
 
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit, or the mark of a column without one."""
+    plain = re.sub(r"[\s*\u00b7]", "", text.lower())
+    accepted = {part.strip() for field in FIELDS.values() for part in field.unit.split(",")}
+    return plain in _UNITS or text.strip() in accepted or text.strip() in ("-", "1", "iso8601")
+
+
 def time_factor(unit: str) -> float | None:
     """Seconds in a unit of time; None if it is not one."""
     kind, factor = _UNITS.get(unit.strip().lower(), ("", 0.0))
@@ -143,8 +153,12 @@ def unit_factor(field: Field, unit: str) -> float | None:
 # The fields of columns, by their names.
 
 TIME = "timestamp"
-_TIME_NAMES = (TIME, "time", "t", "time_stamp", "datetime", "date_time", "seconds")
-"""Names of a time column, in order of preference."""
+_TIME_NAMES = (
+    TIME, "time", "t", "time_stamp", "datetime", "date_time", "__time", "unix_time", "epoch",
+    "elapsed_time", "elapsed", "time_from_start", "date", "seconds", "sec", "secs", "milliseconds",
+    "millis", "msec", "microseconds", "micros", "usec", "nanoseconds", "nanos", "nsec",
+)  # fmt: skip
+"""Names of a time column, in order of preference; some are units."""
 
 
 SKIPPED = "-"  # name of a column that is left out on purpose
@@ -152,57 +166,63 @@ _SHOWN = 50  # most columns that a remark lists
 
 
 class CsvHeader(NamedTuple):
-    """The columns of a file: names of all, columns of each complete field, and factors to SI units.
+    """The columns of a file.
 
-    `time_factor` is that of the stated unit, None without one; `remarks` has a line for each name
-    that was interpreted or ignored.
+    Attributes:
+        names: of all columns.
+        places: columns of each complete field, without the time.
+        factors: to SI units, of the columns that have others.
+        time: column of the time; None if there is none, and a rate was stated.
+        time_factor: seconds in the unit that the name of the time column states; None without one.
+        twins: pairs of columns that stand for the same value, the one that is read first.
+        remarks: a line for each name that was interpreted or ignored.
     """
 
     names: tuple[str, ...]
     places: Mapping[str, tuple[int, ...]]
     factors: Mapping[int, float]
+    time: int | None
     time_factor: float | None
+    twins: tuple[tuple[int, int], ...]
     remarks: tuple[str, ...]
 
 
-def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader:
+def parse_header(
+    path: Path, names: Sequence[str], joints: int = 6, *, timeless: bool = False
+) -> CsvHeader:
     """Columns of a recording from the names in its header line.
 
     Names are RTDE field names with an index from 0 (`actual_q_0`, `actual_q[0]`, `actual_q0`; or
     from 1 throughout a field), in any case, with or without a unit: in brackets, or behind the name
-    (`actual_q_0_deg`). The time may also be called time, t or datetime.
+    (`actual_q_0_deg`). The time may also be called time, t or datetime, and have no column if
+    `timeless`.
 
-    RecordingError: no time column, a repeated column, a unit that cannot be converted, or one to be
-    converted that not all columns of a field state.
+    RecordingError: no time column, a unit that cannot be converted, or one to be converted that not
+    all columns of a field state.
     """
     stems = [split_unit(name) for name in names]
     time, seconds = _time_column(stems)
-    if time is None:
+    if time is None and not timeless:
         shown = ", ".join([name[:30] for name in names[:4]]) + (" ..." if len(names) > 4 else "")
         problem = f"column is missing from the first line (it has {shown})"
-        remedy = "record with a header of RTDE field names, or name the columns with --columns"
+        remedy = (
+            "if there is no time, state the samples per second with --rate HZ; else record with a "
+            "header of RTDE field names, or name the columns with --columns"
+        )
         raise RecordingError(path, problem, remedy, field=TIME)
-    found: dict[str, dict[int, int]] = {}
-    units: dict[int, str] = {}
-    unknown: list[str] = []
+    elements = _Elements(joints)
     for column, (stem, unit) in enumerate(stems):
-        element = (TIME, 0) if column == time else _element(stem, joints)
-        if element is None and unit is None:
-            element, unit = _with_unit(stem, joints)
-        if element is None:
-            unknown += [names[column] or "(empty)"] if names[column] != SKIPPED else []
-            continue
-        if unit is not None and column != time:
-            units[column] = unit
-        name, index = element
-        if index in found.setdefault(name, {}):
-            raise RecordingError(path, "appears twice", "name each column once", field=stem)
-        found[name][index] = column
-    own = names[time].strip().lower() == TIME
-    remarks = [] if own else [f"column '{names[time]}' is used as time"]
+        if column != time and names[column] != SKIPPED:
+            elements.add(column, names[column], stem, unit, is_time=_is_time(stems, time, column))
+    if time is not None:
+        elements.twins = [(time, twin) for twin in elements.times] + elements.twins
+    remarks: list[str] = []
+    if time is not None and names[time].strip().lower() != TIME:
+        remarks.append(f"column '{names[time]}' is used as time")
     incomplete: list[str] = []
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
+    found, units = elements.found, elements.units
     for name in [name for name in FIELDS if name in found]:
         size = len(column_names(FIELDS[name], joints))
         first = 1 if found[name].keys() == {*range(1, size + 1)} else 0
@@ -217,12 +237,73 @@ def parse_header(path: Path, names: Sequence[str], joints: int = 6) -> CsvHeader
         if of_columns:
             unit = units[next(iter(of_columns))]
             remarks.append(f"{name} converted from {unit} to {FIELDS[name].unit}")
-    if unknown:
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-        remarks.append(f"ignored columns: {', '.join(unknown[:_SHOWN])}{more}")
+    if elements.unknown:
+        more = len(elements.unknown) - _SHOWN
+        text = ", ".join(elements.unknown[:_SHOWN])
+        remarks.append(f"ignored columns: {text}{f' and {more} more' if more > 0 else ''}")
     if incomplete:
         remarks.append(f"ignored fields that lack elements: {', '.join(incomplete)}")
-    return CsvHeader(tuple(names), places, factors, seconds, tuple(remarks))
+    twins = tuple(elements.twins)
+    return CsvHeader(tuple(names), places, factors, time, seconds, twins, tuple(remarks))
+
+
+class _Elements:
+    """What the names of columns stand for, column by column.
+
+    Attributes:
+        found: column of each element, by field and index.
+        units: stated units by column.
+        times: further columns with the name of the time column.
+        twins: pairs of columns with the same meaning, the first one is read.
+        unknown: names that stand for nothing.
+    """
+
+    def __init__(self, joints: int) -> None:
+        self._joints = joints
+        self.found: dict[str, dict[int, int]] = {}
+        self.units: dict[int, str] = {}
+        self.times: list[int] = []
+        self.twins: list[tuple[int, int]] = []
+        self.unknown: list[str] = []
+
+    def add(self, column: int, name: str, stem: str, unit: str | None, *, is_time: bool) -> None:
+        """Add a column: its name, and the same without its unit."""
+        if is_time:
+            self.times.append(column)
+            return
+        element = _element(stem, self._joints)
+        if element is None and unit is None:
+            element, unit = _with_unit(stem, self._joints)
+        if element is None:
+            # pandas numbers columns of the same name: actual_q_0, actual_q_0.1
+            element = _element(re.sub(r"\.\d{1,2}$", "", stem), self._joints)
+        if element is None:
+            self.unknown.append(name or "(empty)")
+            return
+        if unit is not None:
+            self.units[column] = unit
+        field, index = element
+        first = self.found.setdefault(field, {}).setdefault(index, column)
+        if first == column:
+            return
+        if self._factor(field, first) == self._factor(field, column):
+            self.twins.append((first, column))
+        elif self._factor(field, column) == 1.0:  # the same in another unit
+            self.found[field][index] = column
+
+    def _factor(self, field: str, column: int) -> float:
+        """Factor of a column to the field's unit; NaN of a unit that cannot be converted."""
+        unit = self.units.get(column)
+        factor = 1.0 if unit is None else unit_factor(FIELDS[field], unit)
+        return math.nan if factor is None else factor
+
+
+def _is_time(stems: Sequence[tuple[str, str | None]], time: int | None, column: int) -> bool:
+    """Whether a column has the name of the time column, as a second one."""
+    if time is None:
+        return False
+    name = re.sub(r"\.\d{1,2}$", "", stems[column][0]).strip().lower()
+    return name in (TIME, stems[time][0].strip().lower())
 
 
 def _factors(
@@ -246,7 +327,9 @@ def _factors(
     return factors
 
 
-def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHeader:
+def parse_columns(
+    path: Path, text: str, count: int, joints: int = 6, *, timeless: bool = False
+) -> CsvHeader:
     """Columns from a list of names such as `timestamp,actual_q,actual_qd,-`.
 
     A field with several values stands for all of them (`actual_q`, also `actual_q[6]` and
@@ -258,7 +341,7 @@ def parse_columns(path: Path, text: str, count: int, joints: int = 6) -> CsvHead
     if len(names) != count:
         problem = f"has {count} columns, and --columns names {len(names)}"
         raise RecordingError(path, problem, "name every column; '-' skips one, '-[3]' three")
-    return parse_header(path, names, joints)
+    return parse_header(path, names, joints, timeless=timeless)
 
 
 def _expanded(path: Path, entry: str, joints: int) -> list[str]:
@@ -294,7 +377,9 @@ def _time_column(stems: Sequence[tuple[str, str | None]]) -> tuple[int | None, f
         for column, (stem, unit) in enumerate(stems):
             name = re.sub(r"[\s.-]+", "_", stem.strip().lower())
             if name == chosen:
-                return column, None if unit is None else time_factor(unit)
+                name_is_unit = unit is None and len(chosen) > 1  # t is no ton, nor a unit of time
+                stated = chosen if name_is_unit else unit
+                return column, None if stated is None else time_factor(stated)
             head, _, tail = name.rpartition("_")
             if head == chosen and time_factor(tail) is not None:
                 return column, time_factor(tail)

@@ -1,45 +1,48 @@
 """Reads CSV recordings of RTDE data, plain or gzipped, in bounded memory.
 
 Columns are named by a header line of RTDE field names, as ur_rtde's recorder and Universal Robots'
-Python client write it, or by options; they are separated by commas, semicolons, tabs or blanks.
+Python client write it, or by options; they are separated by commas, semicolons, tabs, bars or
+blanks.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.telemetry.bag.reader import SeenSamples
-from ur_energy_model.telemetry.csv.columns import (
-    LAYOUTS,
-    TIME,
-    CsvHeader,
-    headerless,
-    parse_columns,
-    parse_header,
-)
-from ur_energy_model.telemetry.csv.rows import (
-    date_match,
-    date_seconds,
-    find_dialect,
-    guessed_unit,
-    is_numbering,
-    lines_of,
+from ur_energy_model.telemetry.csv.columns import TIME
+from ur_energy_model.telemetry.csv.table import BadRow, CsvOptions, CsvTable
+from ur_energy_model.telemetry.csv.times import (
+    DATE,
+    ONLY_UNIT,
+    UNITS,
+    Motion,
+    TimeColumn,
+    differs_from_rate,
+    fastest_speed,
+    first_day,
+    first_of_equals,
+    mean_step,
+    over_midnight,
+    possible_units,
     row_order,
+    spread_equal_times,
+    unit_by_motion,
+    unit_by_name,
+    unit_by_numbers,
 )
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS, METER_FIELDS
 from ur_energy_model.telemetry.plausibility import (
-    ANY_ARM,
     IMPOSSIBLE_SHARE,
-    PlausibleRanges,
     impossible_rows,
 )
 from ur_energy_model.telemetry.samples import (
@@ -51,6 +54,7 @@ from ur_energy_model.telemetry.samples import (
     join_columns,
     typical_step,
 )
+from ur_energy_model.telemetry.time_scale import PAIRS, TimeScaleFit
 from ur_energy_model.typing import Array, Indices
 
 NEXT_FILE = "next file"
@@ -58,17 +62,10 @@ _FACTOR = np.int64(0x1E3779B97F4A7C15)
 """Odd, with mixed bits."""
 
 
-class CsvOptions(NamedTuple):
-    """How to read CSV recordings of arms with so many joints.
-
-    `columns` names the columns in order, instead of a header line; `layout` is a known one;
-    `limits` are the lowest and highest possible values by field.
-    """
-
-    joints: int = 6
-    columns: str | None = None
-    layout: str | None = None
-    limits: PlausibleRanges = ANY_ARM
+def _contents(values: Array) -> NDArray[np.int64]:
+    """One number for all values of each row [n, k]; equal rows have equal numbers [n]."""
+    bits = np.ascontiguousarray(values).view(np.int64)
+    return np.asarray((bits * np.cumprod(np.full(bits.shape[1], _FACTOR))).sum(axis=1))
 
 
 def read_csv(
@@ -96,6 +93,8 @@ class CsvReader:
         fields: that all files have.
         duration: time covered so far without gaps [s].
         repeated: rows left out because an earlier one has the same time and values.
+        time: how the time of the first file was read; `spread` counts the rows of all files.
+        time_scale: whether positions advance as speeds and times say, of the batches so far.
 
     Raises:
         RecordingError: an unusable file, with place and remedy; some faults show only while
@@ -112,36 +111,39 @@ class CsvReader:
         self._files = [_CsvFile(Path(path), options, note) for path in paths]
         first = self._files[0]
         places = [file.header.places for file in self._files]
-        self.fields = tuple(name for name in places[0] if all(name in each for each in places))
+        common = [name for name in places[0] if all(name in each for each in places)]
+        self.fields = (TIME, *common)
         for name in places[0]:
             if name not in self.fields:
                 note(f"{name}: left out, because not all files have it")
         missing = [name for name in ENERGY_FIELDS if name not in self.fields]
         if missing:
             note(f"missing fields: {', '.join(missing)}")
+        self.time = first.time._replace(spread=sum(file.time.spread for file in self._files))
         zone = {} if first.time_zone is None else {"time_zone": first.time_zone}
         self.duration, self.repeated = 0.0, 0
+        self.time_scale = TimeScaleFit()
         self._note = note
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
             rate=None if first.period is None else round(1.0 / first.period, 3),
             payload_mass=first.payload,
-            extra={"imported_from": first.path.name, **zone},
+            extra={"imported_from": first.path.name, "time": self.time.words, **zone},
         )
 
     def __iter__(self) -> Iterator[Telemetry]:
         """Samples in order; a gap at index 0 lies in front of the batch."""
         end: float | None = None
         self.duration, self.repeated = 0.0, 0
+        self.time_scale = TimeScaleFit()
         seen = SeenSamples()
         for file in self._files:
             last: float | None = None
             before = self.repeated
             for columns in file.batches(self.fields):
                 # Time stands for the host's clock, a hash of all values for the controller's.
-                bits = np.column_stack([*columns.values()]).view(np.int64)
-                contents = (bits * np.cumprod(np.full(bits.shape[1], _FACTOR))).sum(axis=1)
+                contents = _contents(np.column_stack([*columns.values()]))
                 order = np.rint((columns[TIME] + 2.0) * 1e8).astype(np.int64)
                 new = seen.are_new(contents.view(float), order)
                 if not new.all():
@@ -161,6 +163,7 @@ class CsvReader:
                 if end is not None and not any(gap.index == 0 for gap in gaps):
                     self.duration += float(time[0]) - end
                 last = end = float(time[-1])
+                self.time_scale.update(batch)
                 yield batch
             if count := self.repeated - before:
                 text = f"{count} rows repeat time and all values of earlier ones"
@@ -184,44 +187,41 @@ def nominal_period(steps: Array) -> float | None:
     return 1.0 / rate if rate else None
 
 
-_FILLED = 0.25
-"""Least share of the first rows that have a field."""
-_HEAD, _HEAD_CHARACTERS = 200, 4 << 20
-"""Lines and characters at the beginning of a file for the detection of its structure."""
-_MAX_COLUMNS = 5000
-"""Largest number of columns of a file; all that arms send is fewer than 600."""
-_MAX_NAME = 200
-"""Longest name of a column in characters."""
-_BLOCK_ROWS = 4096
-_BLOCK_CHARACTERS = 4 << 20
-_PARSED_AT_ONCE = 8
-"""Rows that are parsed cell by cell where one of them has a cell that is no number."""
+_BLOCK_ROWS = 4096  # rows of a batch of a file that was sorted
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
-_COMMENTS = ("#", "%")
+_MOTION_STEPS, _MOTION_ROWS = 500, 200_000
+"""Steps with motion that decide the unit of time, and the rows in which they are looked for."""
 _CUT_OFF = "a last line that is cut off"
 _OTHER_UNITS = {"rad": "deg", "rad/s": "deg/s", "A": "mA", "V": "mV"}
 
 
 class _CsvFile:
-    """A CSV recording, read twice: first its clock, then its samples."""
+    """A CSV recording, read twice: first its clock, then its samples.
+
+    Attributes:
+        path: the file.
+        header: its columns.
+        payload: mass that is the same in all rows [kg]; None if it has none or several.
+        time: how its time was read.
+        time_zone: of the first date; None without dates or zone.
+        period, typical_step: of its samples [s], see `nominal_period` and `samples.typical_step`.
+    """
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
         self.path, self._limits = path, options.limits
         self._note: Callable[[str], None] = lambda text: note(f"{path}: {text}")
-        self._rows_read, self._rejected = 0, Counter[str]()
-        self._first: tuple[int, int | None, str] | None = None
-        """Of the present pass: rows, those left out by reason, and the first of them."""
-        self.header = self._open(options)
-        for remark in self.header.remarks:
-            self._note(remark)
-        if self._dialect.decimal_comma:
-            self._note("numbers are read with decimal commas")
-        self._read_clock()
+        self._table = CsvTable(path, options, self._note)
+        self.header, self.time_zone = self._table.header, self._table.time_zone
+        self._rejected = Counter[str]()
+        """Of the present pass: rows left out, by reason."""
+        self._first: BadRow | None = None
+        """The first of these rows."""
+        self._read_clock(options)
 
     def batches(self, fields: Sequence[str]) -> Iterator[Mapping[str, Array]]:
         """Samples of these fields, with the time, in order, a few thousand at once."""
-        parts = self._parts(fields)
+        parts = self._parts([name for name in fields if name != TIME])
         if self._unordered:
             columns = join_columns(list(parts))
             order = np.argsort(columns[TIME], kind="stable")
@@ -230,176 +230,234 @@ class _CsvFile:
         for part in parts:
             if len(part[TIME]):
                 yield part
-        if self._first is None:
-            return
-        (line, column, problem), total = self._first, sum(self._rejected.values())
-        if total - self._rejected[_CUT_OFF] > IMPOSSIBLE_SHARE * self._rows_read:
+        cut_off = self._table.cut_off
+        if cut_off is not None:
+            self._reject(_CUT_OFF, np.array([cut_off.line]), None, cut_off.problem)
+        if self._first is not None:
+            self._report_rejected(self._first)
+
+    def _report_rejected(self, first: BadRow) -> None:
+        """Report the rows that were left out; RecordingError if there are too many of them."""
+        total, rows = sum(self._rejected.values()), self._table.rows_read
+        named = None if first.column is None else self.header.names[first.column]
+        if total - self._rejected[_CUT_OFF] > IMPOSSIBLE_SHARE * rows:
             remedy = "correct or delete such lines"
-            if column is not None and "impossible values" in self._rejected:
+            if first.column is not None and "impossible values" in self._rejected:
                 places = self.header.places.items()
-                unit = next(FIELDS[name].unit for name, place in places if column in place)
-                if other := _OTHER_UNITS.get(unit):
+                units = [FIELDS[name].unit for name, place in places if first.column in place]
+                other = _OTHER_UNITS.get(units[0]) if units else None
+                if other is not None:
                     remedy += (
                         f", or name its robot; a column in {other} needs [{other}] after its name"
                     )
             share = f"more than {100 * IMPOSSIBLE_SHARE:g} %"
-            first = f"line {line} {problem}, the first of {total} bad rows among {self._rows_read}"
-            named = None if column is None else self.header.names[column]
-            raise RecordingError(self.path, f"{first} ({share})", remedy, field=named)
+            problem = (
+                f"line {first.line} {first.problem}, the first of {total} bad rows among {rows} "
+                f"({share})"
+            )
+            raise RecordingError(self.path, problem, remedy, field=named)
         kinds = ", ".join(f"{count} with {kind}" for kind, count in self._rejected.items())
-        place = f"{line}" if column is None else f"{line} {self.header.names[column]}"
-        left_out = f"{total} of {self._rows_read} rows ({kinds})"
-        self._note(f"left out {left_out}; first: line {place} {problem}")
+        place = f"{first.line}" if named is None else f"{first.line} {named}"
+        left_out = f"{total} of {rows} rows ({kinds})"
+        self._note(f"left out {left_out}; first: line {place} {first.problem}")
 
-    def _open(self, options: CsvOptions) -> CsvHeader:
-        """Detect the structure of the file from its first lines; returns its columns."""
-        head: list[tuple[int, str]] = []
-        size = 0
-        for number, line in islice(lines_of(self.path), _HEAD):
-            head.append((number, line))
-            size += len(line)
-            if size > _HEAD_CHARACTERS:
-                break
-        rows = [(number, line) for number, line in head if not line.startswith(_COMMENTS)]
-        self._dialect = dialect = find_dialect([line for _, line in rows[:20]])
-        first = rows[0][1] if rows else ""
-        title: str | None = first
-        if first and dialect.names_columns(first):
-            rows = rows[1:]
-        elif first:  # a comment above the rows may name the columns
-            width = len(dialect.columns(first))
-            comments = [line.lstrip("#% ") for _, line in head if line.startswith(_COMMENTS)]
-            fitting = [line for line in comments if len(dialect.columns(line)) == width > 1]
-            title = fitting[-1] if fitting and dialect.names_columns(fitting[-1]) else None
-            rows = rows[is_numbering(dialect.cells(first)) :]
-        texts = [line for _, line in rows]
-        header = self._columns(options, title, texts)
-        self._start = rows[0][0] if rows else len(head) + 1
-        cells, time = dialect.cells(texts[0]) if rows else [], header.places[TIME][0]
-        date = date_match(cells[time]) if time < len(cells) else None
-        self.time_zone = None if date is None else date["zone"]
-        self._dates = () if date is None else (time,)
-        self._width = len(header.names)
-        # Some writers leave a delimiter at the end of each row.
-        ended = [x for x in texts[:20] if dialect.count(x) == self._width + 1]
-        ended = [line for line in ended if not dialect.cells(line)[-1]]
-        self._open_ended = dialect.delimiter is not None and 2 * len(ended) > len(texts[:20])
-        return self._without_empty(header, texts)
+    # The clock: the first pass.
 
-    def _without_empty(self, header: CsvHeader, rows: Sequence[str]) -> CsvHeader:
-        """The columns without those fields that most of the first rows leave empty."""
-        fields = [name for name in header.places if name != TIME]
-        if not fields or not rows:
-            return header
-        places = [header.places[name] for name in fields]
-        known = np.isfinite(self._numbers(rows, list(chain(*places))))
-        starts = np.cumsum([0, *map(len, places[:-1])])
-        shares = np.logical_and.reduceat(known, starts, axis=1).mean(axis=0)
-        empty = [name for name, share in zip(fields, shares, strict=True) if share < _FILLED]
-        if not empty or len(empty) == len(fields):
-            return header
-        self._note(f"left out, mostly without values: {', '.join(empty)}")
-        left = {name: place for name, place in header.places.items() if name not in empty}
-        return header._replace(places=left)
-
-    def _columns(self, options: CsvOptions, title: str | None, rows: Sequence[str]) -> CsvHeader:
-        """The columns by the options, or else by the line that names them."""
-        path, names, dialect = self.path, options.columns, self._dialect
-        if options.layout is not None:
-            if names is not None:
-                raise RecordingError(path, "--columns and --layout exclude each other", "give one")
-            if options.layout not in LAYOUTS:
-                remedy = f"use one of {', '.join(LAYOUTS)}"
-                raise RecordingError(path, f"there is no layout {options.layout}", remedy)
-            names = ",".join(LAYOUTS[options.layout].fields)
-        titles = dialect.cells(title or "")
-        width = max(len(titles), len(dialect.cells(rows[0])) if rows else 0)
-        longest = max(map(len, titles), default=0)
-        problem = f"has {width} columns, more than any recording" if width > _MAX_COLUMNS else ""
-        if longest > _MAX_NAME:
-            problem = problem or f"has a column name of {longest} characters"
-        if problem:
-            raise RecordingError(path, problem, "name a CSV recording")
-        if names is not None:
-            count = len(dialect.columns(rows[0] if rows else title or ""))
-            header = parse_columns(path, names, count, options.joints)
-        elif title is None:
-            raise headerless(path, width, options.joints)
-        else:
-            header = parse_header(path, dialect.columns(title), options.joints)
-        if len(header.places) == 1 and len(header.names) > 1:
-            shown = ", ".join(header.names[:6])
-            problem = f"has no column with an RTDE field name (it has {shown} ...)"
-            remedy = "name the columns with --columns"
-            raise RecordingError(path, problem, remedy, field="actual_q_0")
-        return header
-
-    def _read_clock(self) -> None:
+    def _read_clock(self, options: CsvOptions) -> None:
         """Read the time of all rows: its unit, the order of the rows, and the sample period."""
-        fields = [TIME, *(name for name in ("payload",) if name in self.header.places)]
+        time_columns = [] if self.header.time is None else [self.header.time]
+        payload = list(self.header.places.get("payload", ()))
         times, payloads = [np.zeros(0)], np.zeros(0)
-        for _, values in self._blocks(fields):
-            times.append(values[:, 0])
-            others = values[:, 1:]
+        for _, values in self._table.blocks(time_columns + payload):
+            times.append(values[:, : len(time_columns)].reshape(-1))
+            others = values[:, len(time_columns) :]
             payloads = np.union1d(payloads, others[np.isfinite(others)])[:2]
-        if not self._rows_read:
+        if not self._table.rows_read:
             raise RecordingError(self.path, "holds no samples", "record again")
         self.payload = float(payloads[0]) if len(payloads) == 1 else None
-        time, self._factor = np.concatenate(times), 1.0
-        if not self._dates:
-            self._factor, unit = guessed_unit(time)
-            if self.header.time_factor is not None:
-                self._factor = self.header.time_factor
-                if self._factor != 1.0:
-                    self._note("time converted to s from its stated unit")
-            elif unit != "s":
-                self._note(f"time counts in {unit} by its steps; converted to s")
-        time *= self._factor
+        if options.rate is not None and self.header.time is None:
+            self._time = np.arange(self._table.rows_read) / options.rate
+            self._has_time = np.ones(self._table.rows_read, dtype=bool)
+            self._unordered = False
+            self.time = TimeColumn(None, "s", f"{options.rate:g} Hz as stated")
+        else:
+            self._set_times(np.concatenate(times), options)
+        known = self._time[np.isfinite(self._time)]
+        if self._unordered:
+            known = np.sort(known)
+        steps = np.diff(known)
+        self.period, self.typical_step = nominal_period(steps), typical_step(steps)
+
+    def _set_times(self, raw: Array, options: CsvOptions) -> None:
+        """Find the time of each row [s] from the numbers or dates of the time column [rows]."""
+        name = self._table.time_name
+        self._has_time = np.isfinite(raw)
+        if self._table.is_dated:
+            time = over_midnight(raw) if self._table.times_of_day else raw
+            self.time = TimeColumn(name, DATE, "ISO 8601")
+        else:
+            unit, reason = self._unit(name, raw, options)
+            epoch = first_day(raw) if unit == "d" else None
+            time = (raw - (epoch or 0.0)) * UNITS[unit]
+            self.time = TimeColumn(name, unit, reason)
+            if reason != ONLY_UNIT:
+                converted = "" if unit == "s" else "; converted to s"
+                self._note(f"time counts in {unit} ({reason}){converted}")
         low, high = (float(edge[0]) for edge in self._limits[TIME])
         time[~((time >= low) & (time <= high))] = np.nan
-        self._keep, self._unordered, restarts = row_order(self.path, time)
-        time = time[self._keep]
+        keep, self._unordered, restarts = row_order(self.path, time)
         if restarts:
             self._note(f"time goes back {restarts} times, as when a controller restarts")
+        rows = np.flatnonzero(keep)
         if self._unordered:
-            if len(time) * sum(map(len, self.header.places.values())) > _MAX_SORTED:
+            if len(rows) * sum(map(len, self.header.places.values())) > _MAX_SORTED:
                 problem = "has its rows out of order, and is too long to be sorted here"
                 raise RecordingError(self.path, problem, "sort it by time", field=TIME)
             self._note("rows were out of order; sorted by time")
-            time.sort()
+            backward = not (np.diff(time[rows]) > 0.0).any()
+            rows = rows[::-1] if backward else rows[np.argsort(time[rows], kind="stable")]
+        self._time = np.full(len(raw), np.nan)
+        self._time[rows] = self._without_equal_times(name, time[rows], rows, options.rate)
+
+    def _unit(self, name: str, raw: Array, options: CsvOptions) -> tuple[str, str]:
+        """Unit of the numbers of the time column, and how it was found.
+
+        RecordingError: several units are possible.
+        """
+        if options.time_unit is not None:
+            return options.time_unit, "as stated"
+        if self.header.time_factor is not None:
+            units = {seconds: unit for unit, seconds in UNITS.items()}
+            return units[self.header.time_factor], "as its name states"
+        found = unit_by_numbers(raw)
+        if found is not None:
+            return found
+        motion = self._motion(raw)
+        found = unit_by_motion(motion) or unit_by_name(name, raw)
+        if found is not None and motion.allows(UNITS[found[0]]):
+            return found
+        possible = possible_units(raw, motion)
+        if len(possible) == 1:
+            return possible[0], ONLY_UNIT
+        each = " or ".join(f"--time-unit {unit}" for unit in possible)
+        problem = (
+            f"steps of {mean_step(raw):.4g} may be {' or '.join(possible)}, and nothing else in the "
+            "file shows which"
+        )
+        raise RecordingError(self.path, problem, f"state it with {each}", field=name)
+
+    def _motion(self, raw: Array) -> Motion:
+        """What positions and speeds of the first moving rows show about the unit of time.
+
+        `raw` are the numbers of the time column [rows]; of a coarse clock, even ones stand for
+        them.
+        """
+        if (np.diff(raw) == 0.0).any():
+            raw = mean_step(raw) * np.arange(len(raw), dtype=np.float64)
+        names = [name for pair in PAIRS for name in pair if name in self.header.places]
+        chosen = self._table.places_of(names)
+        factors = np.array([self.header.factors.get(column, 1.0) for column in chosen])
+        ends = np.cumsum([len(self.header.places[name]) for name in names])[:-1]
+        fit, fastest, rows = TimeScaleFit(), [math.nan], 0
+        for _, values in self._table.blocks(chosen) if names else ():
+            time = raw[rows : rows + len(values)]
+            columns = np.split(values * factors, ends, axis=1)
+            part = Telemetry(time, dict(zip(names, columns, strict=True)))
+            fit.update(part)
+            of_positions = [part.columns[name] for name, _ in PAIRS if name in part]
+            fastest += [fastest_speed(time, positions) for positions in of_positions]
+            rows += len(time)
+            scale = fit.result
+            if rows >= _MOTION_ROWS or (scale is not None and scale.steps >= _MOTION_STEPS):
+                break
+        speeds = np.array(fastest)
+        known = speeds[np.isfinite(speeds)]
+        limit = float(np.max(self._limits["actual_qd"][1]))
+        return Motion(fit.result, float(known.max()) if known.size else math.nan, limit)
+
+    def _without_equal_times(
+        self, name: str, time: Array, rows: Indices, rate: float | None
+    ) -> Array:
+        """Times [n], s, of rows in order, those of distinct rows with equal times spread.
+
+        RecordingError: the time does not advance, or shows no rate.
+        """
         steps = np.diff(time)
-        if steps.size and not (steps > 0).any():
+        if steps.size and not (steps > 0.0).any() and rate is None:
             problem = f"does not advance in {len(time)} rows"
-            column = self.header.names[self.header.places[TIME][0]]
-            raise RecordingError(self.path, problem, "export the time of each sample", field=column)
-        self.period, self.typical_step = nominal_period(steps), typical_step(steps)
+            remedy = "export the time of each sample, or state samples per second with --rate HZ"
+            raise RecordingError(self.path, problem, remedy, field=name)
+        if not (steps == 0.0).any():
+            differs = None if rate is None else differs_from_rate(time, rate)
+            if differs is not None:
+                remedy = "leave out --rate, or skip the column with --columns"
+                raise RecordingError(self.path, differs, remedy, field=name)
+            return time
+        shared = np.zeros(len(time), dtype=bool)
+        shared[1:] = steps == 0.0
+        shared[:-1] |= shared[1:]
+        contents = np.arange(len(time), dtype=np.int64)
+        contents[shared] = self._contents_of(rows[shared])
+        try:
+            spread = spread_equal_times(time, first_of_equals(time, contents), rate)
+        except ValueError as error:
+            remedy = "export more digits of the time, or state samples per second with --rate HZ"
+            raise RecordingError(self.path, str(error), remedy, field=name) from None
+        if spread.changed:
+            text = f"{spread.changed} rows have the time of another one"
+            if spread.resolution is not None:
+                text = f"times have a resolution of {spread.resolution:.3g} s"
+            self._note(f"{text}; distinct rows are spread over the time between")
+        self.time = self.time._replace(resolution=spread.resolution, spread=spread.changed)
+        return spread.time
+
+    def _contents_of(self, rows: Indices) -> NDArray[np.int64]:
+        """Numbers that stand for all values of these rows [n], in their order."""
+        wanted = np.zeros(self._table.rows_read, dtype=bool)
+        wanted[rows] = True
+        places = np.zeros(self._table.rows_read, dtype=np.intp)
+        places[np.flatnonzero(wanted)] = np.arange(len(rows))
+        chosen = self._table.places_of([*self.header.places])
+        found = [np.zeros(0, dtype=np.int64)]
+        for lines, _ in self._table.blocks([], wanted):
+            found.append(_contents(self._table.numbers([text for _, text in lines], chosen)))
+        return np.concatenate(found)[places[rows]]
+
+    # The samples: the second pass.
 
     def _parts(self, fields: Sequence[str]) -> Iterator[dict[str, Array]]:
         """Samples in the order of the file, without bad rows."""
-        chosen, time = self._chosen(fields), self.header.places[TIME][0]
-        factors = {time: self._factor, **self.header.factors}
-        scale = np.array([factors.get(column, 1.0) for column in chosen])
+        chosen = self._table.places_of(fields)
+        scale = np.array([self.header.factors.get(column, 1.0) for column in chosen])
+        twins = [pair for pair in self.header.twins if pair[0] in (*chosen, self.header.time)]
+        read = list(dict.fromkeys([*chosen, *chain(*twins)]))
         silent = [name for name in fields if name in METER_FIELDS]  # NaN while the meter is
+        self._rejected, self._first = Counter(), None
         done = 0
-        for rows, values in self._blocks(fields):
-            values *= scale
+        for rows, values in self._table.blocks(read):
+            self._compare(twins, read, rows, values)
+            values = values[:, : len(chosen)] * scale
             lines = np.array([number for number, _ in rows])
-            keep = self._keep[done : done + len(rows)]
+            time = self._time[done : done + len(rows)]
+            has_time = self._has_time[done : done + len(rows)]
             done += len(rows)
             wrong = ~np.isfinite(values)
-            wrong[:, [chosen.index(k) for k in self._chosen(silent)]] = False
-            good = ~wrong.any(axis=1)
+            wrong[:, [chosen.index(k) for k in self._table.places_of(silent)]] = False
+            good = has_time & ~wrong.any(axis=1)
             if not good.all():
                 row = int(np.argmin(good))
-                column = chosen[int(np.argmax(wrong[row]))]
-                cell = self._dialect.cells(rows[row][1])[column][:40]
+                column = self.header.time
+                if has_time[row] or column is None:
+                    column = chosen[int(np.argmax(wrong[row]))]
+                cell = self._table.cell(rows[row][1], column)
                 problem = f"has {cell!r}, which is not a finite number"
                 self._reject("values that are not finite numbers", lines[~good], column, problem)
+            keep = np.isfinite(time)
             if (far := good & ~keep).any():
                 problem = "is far from the times around it"
-                self._reject("impossible times", lines[far], time, problem)
-                good &= keep
-            columns, at = dict[str, Array](), 0
+                self._reject("impossible times", lines[far], self.header.time, problem)
+            good &= keep
+            columns, at = {TIME: time[good]}, 0
             for name in fields:
                 width = len(self.header.places[name])
                 columns[name] = values[good, at] if width == 1 else values[good, at : at + width]
@@ -413,78 +471,37 @@ class _CsvFile:
                 columns = {name: part[~bad] for name, part in columns.items()}
             yield columns
 
+    def _compare(
+        self,
+        twins: Sequence[tuple[int, int]],
+        read: Sequence[int],
+        rows: Sequence[tuple[int, str]],
+        values: Array,
+    ) -> None:
+        """Refuse pairs of columns that stand for the same values and have others.
+
+        Args:
+            twins: pairs of columns.
+            read: columns of the values [k].
+            rows: line numbers and texts of the rows [n].
+            values: of the rows [n, k].
+        """
+        for first, second in twins:
+            one, other = values[:, read.index(first)], values[:, read.index(second)]
+            differ = (one != other) & ~(np.isnan(one) & np.isnan(other))
+            if not differ.any():
+                continue
+            row = int(np.argmax(differ))
+            names = [f"{self.header.names[k]} (column {k + 1})" for k in (first, second)]
+            problem = (
+                f"{' and '.join(names)} stand for the same value, and have {one[row]:.6g} and "
+                f"{other[row]:.6g} in line {rows[row][0]}"
+            )
+            remedy = "delete or rename one of them, or skip it with --columns"
+            raise RecordingError(self.path, problem, remedy)
+
     def _reject(self, kind: str, lines: Indices, column: int | None, problem: str) -> None:
         """Count rows left out, by their lines [n]; column and problem are those of the first."""
         self._rejected[kind] += len(lines)
-        if self._first is None or lines[0] < self._first[0]:
-            self._first = int(lines[0]), column, problem
-
-    def _blocks(self, fields: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Array]]:
-        """Some thousand rows: numbers and texts of lines, columns [rows, k], NaN for no number."""
-        rows: list[tuple[int, str]] = []
-        size, chosen = 0, self._chosen(fields)
-        for number, line in chain(self._rows(), [(0, "")]):  # which ends the last block
-            if rows and (not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS):
-                yield rows, self._numbers([text for _, text in rows], chosen)
-                rows, size = [], 0
-            rows.append((number, line))
-            size += len(line)
-
-    def _rows(self) -> Iterator[tuple[int, str]]:
-        """Numbers and texts of the lines of rows; a last one that is cut off is rejected.
-
-        A row with another number of columns is refused, because its values may belong to others.
-        """
-        dialect, width = self._dialect, self._width
-        self._rows_read, self._rejected, self._first = 0, Counter[str](), None
-        other: tuple[int, str] | None = None
-        for number, line in lines_of(self.path):
-            if number < self._start or line.startswith(_COMMENTS):
-                continue
-            if other is not None:
-                raise self._other_width(*other)
-            self._rows_read += 1
-            count = dialect.count(line)
-            if self._open_ended:
-                count -= line.rstrip("\r\n ").endswith(dialect.delimiter or "")
-            if count == width:
-                yield number, line
-            else:
-                verb = "has" if count > width else "ends after"
-                other = number, f"{verb} {count} columns instead of {width}"
-        if other is not None:
-            if other[1].startswith("has") or self._rows_read == 1:
-                raise self._other_width(*other)
-            self._reject(_CUT_OFF, np.array(other[:1]), None, other[1])
-
-    def _other_width(self, number: int, problem: str) -> RecordingError:
-        comma = problem.startswith("has") and self._dialect.delimiter == ","
-        hint = "; decimal commas need another delimiter, such as ;" if comma else ""
-        return RecordingError(self.path, f"line {number} {problem}", f"correct that line{hint}")
-
-    def _numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
-        """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
-        dialect = self._dialect
-        if not self._dates and not any('"' in text for text in texts):
-            rows = texts
-            if dialect.decimal_comma:
-                rows = [text.replace(",", ".") for text in texts]
-            try:
-                return np.loadtxt(
-                    rows, delimiter=dialect.delimiter, usecols=chosen, comments=None, ndmin=2
-                )
-            except (ValueError, IndexError):  # some cell is no number: only its row is slow
-                half = len(texts) // 2
-                if half >= _PARSED_AT_ONCE:
-                    halves = (texts[:half], texts[half:])
-                    return np.concatenate([self._numbers(each, chosen) for each in halves])
-        out = np.full((len(texts), len(chosen)), np.nan)
-        for row, cells in enumerate(map(dialect.cells, texts)):
-            for place, column in enumerate(chosen):
-                with suppress(ValueError, OverflowError, IndexError, TypeError):
-                    number = date_seconds if column in self._dates else dialect.number
-                    out[row, place] = number(cells[column])
-        return out
-
-    def _chosen(self, fields: Sequence[str]) -> list[int]:
-        return [column for name in fields for column in self.header.places[name]]
+        if self._first is None or lines[0] < self._first.line:
+            self._first = BadRow(int(lines[0]), column, problem)

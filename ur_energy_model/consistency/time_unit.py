@@ -1,0 +1,110 @@
+"""Time: whether positions advance as far as the speeds and the times of a recording say.
+
+The energy of a recording is proportional to its time. A time column in milliseconds that was read
+as seconds, a wrong rate, or positions in degrees beside speeds in rad/s all show in the time scale
+of the recording (`telemetry.time_scale`): the factor by which the steps of its clock would have to
+be multiplied so that the speeds explain the positions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.telemetry.csv.times import UNITS
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.time_scale import TimeScale, TimeScaleFit
+
+
+@dataclass(frozen=True)
+class _Mistake:
+    """A usual mistake: the factor that it makes, what the samples show, and what to do."""
+
+    factor: float
+    shown: str
+    remedy: str
+
+
+_HEADER = "name the unit in the header of the CSV file, such as {}, and import it again"
+_DEGREE = math.pi / 180.0
+_RPM = math.pi / 30.0
+_OF_UNITS = (
+    _Mistake(
+        1.0 / _DEGREE,
+        "the positions are in degrees where speeds are in rad/s",
+        _HEADER.format("actual_q_0 [deg]"),
+    ),
+    _Mistake(
+        _DEGREE,
+        "the speeds are in degrees per second where positions are in rad",
+        _HEADER.format("actual_qd_0 [deg/s]"),
+    ),
+    _Mistake(
+        _RPM,
+        "the speeds are in revolutions per minute",
+        _HEADER.format("actual_qd_0 [rpm]"),
+    ),
+)
+
+
+class TimeCheck:
+    """Compares the times of one recording, in seconds, with its motion, batch by batch."""
+
+    def __init__(self) -> None:
+        self._fit = TimeScaleFit()
+
+    def update(self, part: Telemetry) -> None:
+        """Include the next samples."""
+        self._fit.update(part)
+
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """The contradiction between times and motion, if there is one."""
+        return time_contradictions(
+            self._fit.result,
+            stated="the times of the recording are in seconds",
+            remedy="record it again, or import it again with the right times",
+        )
+
+
+def time_contradictions(
+    scale: TimeScale | None, *, stated: str, remedy: str, unit: str = "s"
+) -> list[Contradiction]:
+    """The contradiction between the times of a recording and its motion, if there is one.
+
+    Args:
+        scale: time scale of the recording, with its times converted to seconds.
+        stated: what the times are, and who states it.
+        remedy: what the user can do about a factor that no usual mistake makes.
+        unit: that the times were converted from; a key of UNITS.
+    """
+    if scale is None or scale.allows(1.0):
+        return []
+    read = UNITS.get(unit, 1.0)
+    of_time = [
+        _Mistake(
+            seconds / read,
+            f"the motion is that of times in {name}",
+            f"import the CSV file again with --time-unit {name}",
+        )
+        for name, seconds in UNITS.items()
+    ]
+    usual = [each for each in (*_OF_UNITS, *of_time) if scale.allows(each.factor)]
+    if usual:
+        nearest = min(usual, key=lambda each: abs(math.log(scale.best / each.factor)))
+        return [_contradiction(scale, stated, nearest.shown, nearest.remedy)]
+    kind = "short" if scale.best > 1.0 else "long"
+    times = max(scale.best, 1.0 / scale.best)
+    shown = f"the motion shows that they are {times:.3g} times too {kind}"
+    return [_contradiction(scale, stated, shown, remedy)]
+
+
+def _contradiction(scale: TimeScale, stated: str, shown: str, remedy: str) -> Contradiction:
+    evidence = (
+        f"{scale.positions} advances {scale.best:.4g} times as far as {scale.speeds} and the times "
+        f"say, in {scale.steps} steps with motion"
+    )
+    if scale.is_precise:
+        evidence += f", R2 {scale.r2:.4f}"
+    return Contradiction("time", stated, shown, evidence, remedy, refused=True)
