@@ -223,6 +223,7 @@ def import_csv(options: argparse.Namespace) -> None:
             stated=f"the time is read as {telemetry.time.words}",
             remedy="correct the times, or state their unit with --time-unit, the rate with --rate",
             unit=telemetry.time.unit,
+            rate=options.rate,
         )
         contradictions += check.contradictions(
             robot,

@@ -69,7 +69,12 @@ class TimeCheck:
 
 
 def time_contradictions(
-    scale: TimeScale | None, *, stated: str, remedy: str, unit: str = "s"
+    scale: TimeScale | None,
+    *,
+    stated: str,
+    remedy: str,
+    unit: str = "s",
+    rate: float | None = None,
 ) -> list[Contradiction]:
     """The contradiction between the times of a recording and its motion, if there is one.
 
@@ -78,9 +83,14 @@ def time_contradictions(
         stated: what the times are, and who states it.
         remedy: what the user can do about a factor that no usual mistake makes.
         unit: that the times were converted from; a key of UNITS.
+        rate: of the samples [Hz], where the user states it in place of times.
     """
     if scale is None or scale.allows(1.0):
         return []
+    if rate is not None:
+        found = f"{rate / scale.best:.4g}"
+        shown = f"the motion is that of {found} samples a second"
+        return [_contradiction(scale, stated, shown, f"import it again with --rate {found}")]
     read = UNITS.get(unit, 1.0)
     of_time = [
         _Mistake(

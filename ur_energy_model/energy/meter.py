@@ -22,8 +22,8 @@ from ur_energy_model.typing import Array, Mask
 # the median of the steps before it: the same rule then fits recordings of 5 Hz and of 500 Hz, a
 # single missing sample is bridged, and the result depends neither on how samples are batched nor
 # on later samples. The first steps are judged by the rate that the recording states, if it states
-# one: those of a recording of one sample a second count, too. Where the controller's clock started again, the recorded gaps or the host's
-# stamps show for how long samples were missing.
+# one: those of a recording of one sample a second count, too. Where the controller's clock started
+# again, the recorded gaps or the host's stamps show for how long samples were missing.
 
 DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
 PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods

@@ -108,7 +108,7 @@ def test_repeated_rows_count_once(tmp_path, whole):
     ("content", "said"),
     [
         (b"", "timestamp: column is missing"),
-        (b"timestamp,actual_q_0,actual_q_0\n", "actual_q_0: appears twice"),
+        (b"timestamp,actual_q_0,actual_q_0\n1,2,3\n", "no column with an RTDE field name"),
         (b"timestamp\n", "holds no samples"),
         (b"time [s],payload\n0,1\n9000,1\n", None),
         (b"\x00\xff\xfe" * 100, "not text"),

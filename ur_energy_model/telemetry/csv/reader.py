@@ -127,7 +127,7 @@ class CsvReader:
         self.info = RecordingInfo(
             source=str(first.path),
             robot=robot,
-            rate=None if first.period is None else round(1.0 / first.period, 3),
+            rate=None if first.period is None else _rounded_rate(first.period),
             payload_mass=first.payload,
             extra={"imported_from": first.path.name, "time": self.time.words, **zone},
         )
@@ -179,14 +179,22 @@ def nominal_period(steps: Array) -> float | None:
     if not forward.size:
         return None
     step = float(np.median(forward))
-    agree = np.mean(np.abs(forward - step) < 0.02 * step)
+    near = np.abs(forward - step) < 0.02 * step
+    agree = np.mean(near)
     multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
     if agree < 0.9 and not (agree >= 0.5 and multiple > 0.95):
         return None
-    rate = round(1.0 / step, 3)
-    return 1.0 / rate if rate else None
+    # The mean is finer than the resolution of dates as numbers, 0.24 us.
+    rate = _rounded_rate(float(np.mean(forward[near])))
+    return 1.0 / rate if step < _LONGEST_PERIOD else None
 
 
+def _rounded_rate(period: float) -> float:
+    """Samples per second at a period [s], as users state it: 500.0, 94.33, 0.3333."""
+    return round(1.0 / period, 3 if period <= 1.0 else 6)
+
+
+_LONGEST_PERIOD = 1800.0  # longest step that is a sample period, and not a pause [s]
 _BLOCK_ROWS = 4096  # rows of a batch of a file that was sorted
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
@@ -340,10 +348,8 @@ class _CsvFile:
         if len(possible) == 1:
             return possible[0], ONLY_UNIT
         each = " or ".join(f"--time-unit {unit}" for unit in possible)
-        problem = (
-            f"steps of {mean_step(raw):.4g} may be {' or '.join(possible)}, and nothing else in the "
-            "file shows which"
-        )
+        step = f"{mean_step(raw):.4g}"
+        problem = f"steps of {step} may be {' or '.join(possible)}, and nothing in the file decides"
         raise RecordingError(self.path, problem, f"state it with {each}", field=name)
 
     def _motion(self, raw: Array) -> Motion:
@@ -388,7 +394,7 @@ class _CsvFile:
             remedy = "export the time of each sample, or state samples per second with --rate HZ"
             raise RecordingError(self.path, problem, remedy, field=name)
         if not (steps == 0.0).any():
-            differs = None if rate is None else differs_from_rate(time, rate)
+            differs = None if rate is None else differs_from_rate(mean_step(time), rate)
             if differs is not None:
                 remedy = "leave out --rate, or skip the column with --columns"
                 raise RecordingError(self.path, differs, remedy, field=name)
@@ -409,6 +415,8 @@ class _CsvFile:
                 text = f"times have a resolution of {spread.resolution:.3g} s"
             self._note(f"{text}; distinct rows are spread over the time between")
         self.time = self.time._replace(resolution=spread.resolution, spread=spread.changed)
+        if rate is not None:
+            self.time = self.time._replace(reason=f"{self.time.reason}; {rate:g} Hz as stated")
         return spread.time
 
     def _contents_of(self, rows: Indices) -> NDArray[np.int64]:

@@ -141,20 +141,24 @@ def find_dialect(lines: Sequence[str]) -> Dialect:
     """How a file separates columns and writes decimals, from its first lines.
 
     Semicolons, tabs and bars have precedence over commas, which may be decimal commas; between two
-    blanks, `1,5` is a decimal comma.
+    blanks, and in quotes, `1,5` is a decimal comma.
     """
     first = lines[0] if lines else ""
     for mark in (";", "\t", "|"):
         if first and all(mark in line for line in lines if line.strip()):
             return Dialect(mark, _with_decimal_commas(lines, mark))
     if "," in first and not _with_decimal_commas([first], None):
-        return Dialect(",")
+        quoted = [line for line in lines if '"' in line]
+        return Dialect(",", _with_decimal_commas(quoted, ","))
     return Dialect(None, _with_decimal_commas(lines, None))
 
 
 def _with_decimal_commas(lines: Sequence[str], delimiter: str | None) -> bool:
     """Whether some line has numbers such as 1,5 and none with a decimal point."""
-    rows = (line.split(delimiter) for line in lines)
+    rows = (
+        Dialect(delimiter).cells(line) if delimiter == "," else line.split(delimiter)
+        for line in lines
+    )
     marks = (
         {found[1] for cell in cells if (found := _DECIMAL.fullmatch(cell.strip('" \t\r\n')))}
         for cells in rows

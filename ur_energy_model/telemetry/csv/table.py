@@ -70,6 +70,8 @@ _BLOCK_CHARACTERS = 4 << 20
 _PARSED_AT_ONCE = 8
 """Rows that are parsed cell by cell where one of them has a cell that is no number."""
 _COMMENTS = ("#", "%")
+_CELL_MARK = "\x1f"  # delimits cells that may contain any other mark
+_INDEX_NAMES = ("", "index", "unnamed: 0")  # of the column that pandas puts in front, in lower case
 
 
 class BadRow(NamedTuple):
@@ -182,18 +184,17 @@ class CsvTable:
     def numbers(self, texts: Sequence[str], chosen: Sequence[int]) -> Array:
         """Chosen columns of rows [rows, chosen], NaN where a cell is no number."""
         dialect = self._dialect
-        plain = self._unquoted(texts) if chosen else None
-        if plain is not None:
-            rows = plain
+        if chosen:
+            rows, delimiter = self._unquoted(texts)
             if dialect.decimal_comma:
-                rows = [text.replace(",", ".") for text in plain]
+                rows = [text.replace(",", ".") for text in rows]
             dates: dict[int | str, Callable[[str], float]] = {}
             if self._date_column is not None and self._date_column in chosen:
                 dates[self._date_column] = date_seconds
             try:
                 found: Array = np.loadtxt(
                     rows,
-                    delimiter=dialect.delimiter,
+                    delimiter=delimiter,
                     usecols=chosen,
                     converters=dates,
                     comments=None,
@@ -214,15 +215,17 @@ class CsvTable:
                     out[row, place] = number(cells[column])
         return out
 
-    def _unquoted(self, texts: Sequence[str]) -> Sequence[str] | None:
-        """Rows without the quotes around cells; None if quotes may contain delimiters."""
+    def _unquoted(self, texts: Sequence[str]) -> tuple[Sequence[str], str | None]:
+        """Rows without the quotes around cells, and what delimits their cells then."""
+        dialect, delimiter = self._dialect, self._dialect.delimiter
         if not any('"' in text for text in texts):
-            return texts
-        delimiter = self._dialect.delimiter
-        if delimiter is None:
-            return None
-        counts = {text.count(delimiter) + 1 for text in texts}
-        return None if counts != {self._width} else [text.replace('"', "") for text in texts]
+            return texts, delimiter
+        if delimiter is not None and all(
+            text.count(delimiter) + 1 == self._width for text in texts
+        ):
+            return [text.replace('"', "") for text in texts], delimiter
+        # Some quotes contain delimiters.
+        return [_CELL_MARK.join(dialect.cells(text)) for text in texts], _CELL_MARK
 
     # The structure, from the first lines.
 
@@ -253,6 +256,9 @@ class CsvTable:
             titles = dialect.columns(fitting[-1]) if named else None
             rows = rows[is_numbering(dialect.cells(first)) :]
         texts = [line for _, line in rows]
+        is_index = titles and texts and titles[0].lower() in _INDEX_NAMES
+        if titles and is_index and date_match(dialect.cells(texts[0])[0]) is not None:
+            titles[0] = "datetime"
         header = self._columns(options, titles, first, texts)
         self._start = rows[0][0] if rows else len(head) + 1
         self._width = len(header.names)

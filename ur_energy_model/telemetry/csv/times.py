@@ -155,7 +155,7 @@ def mean_step(time: Array) -> float:
     """
     times = time[np.isfinite(time)]
     steps = np.diff(times)
-    if np.count_nonzero(steps < 0.0) > _MIXED_SHARE * len(steps):
+    if np.count_nonzero(steps < 0.0) > _MIXED_SHARE * np.count_nonzero(steps):
         steps = np.diff(np.sort(times))
     forward = steps[steps > 0.0]
     if not forward.size:
@@ -334,6 +334,7 @@ _FASTEST_SPREAD = 0.4e-3  # shortest period of spread rows [s]; no arm sends mor
 _COARSE_SHARE = 0.1  # share of rows in groups of distinct ones from which a clock is coarse
 _PAUSE = 1.5  # longest step of a coarse clock without a pause, in its usual steps
 _SAME_RATE = 0.05  # largest relative difference between a stated rate and that of the clock
+_FEWER_ROWS = 0.05  # share of its usual rows that a full group of a coarse clock may lack
 _LOOSE_PERIODS = 2.0
 """Periods by which groups may miss even times: the first and the last row of the whole file decide
 the rate, each within a period."""
@@ -396,7 +397,7 @@ def spread_equal_times(time: Array, first: Indices, rate: float | None) -> Sprea
     own = first == np.arange(len(time))
     distinct = _groups(time[own])
     coarse = bool(distinct.counts[distinct.counts > 1].sum() > _COARSE_SHARE * len(time))
-    if coarse and _unevenness(_groups(time)) <= _unevenness(distinct):
+    if coarse and _unevenness(_groups(time)) < _unevenness(distinct):
         own = np.ones(len(time), dtype=bool)
     kept = time[own]
     restarts = np.flatnonzero(np.diff(kept) < 0.0) + 1
@@ -411,9 +412,8 @@ def spread_equal_times(time: Array, first: Indices, rate: float | None) -> Sprea
     return SpreadTimes(out, resolution, int(np.count_nonzero(out != time)))
 
 
-def differs_from_rate(time: Array, rate: float) -> str | None:
-    """How the times of rows [n], s, contradict a stated rate [Hz]; None if they do not."""
-    step = mean_step(time)
+def differs_from_rate(step: float, rate: float) -> str | None:
+    """How the mean step [s] from row to row contradicts a stated rate [Hz]; None if it does not."""
     if not abs(step * rate - 1.0) > _SAME_RATE:  # also if there are no steps
         return None
     return f"shows {1.0 / step:.4g} rows per second, not {rate:g}"
@@ -427,11 +427,11 @@ def _resolution(groups: _Groups) -> float | None:
 
 
 def _full(groups: _Groups) -> Mask:
-    """Groups [k] that begin and end with a step of the coarse clock, without a pause."""
+    """Groups [k] that fill a step of the coarse clock: not the first one, nor beside a pause."""
     steps = np.diff(groups.times, append=np.inf)
     resolution = _resolution(groups)
-    full: Mask = (steps > 0.0) & (steps <= _PAUSE * (resolution or 0.0))
-    full[:1] = False
+    followed = (steps > 0.0) & (steps <= _PAUSE * (resolution or 0.0))
+    full: Mask = followed & np.append(False, followed[:-1])
     return full
 
 
@@ -454,11 +454,12 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
     resolution = _resolution(groups) or math.inf
     pauses = steps > _PAUSE * resolution
     pauses[-1] = True
-    within = np.where(pauses, period, steps / groups.counts)
-    out = _spread_within(len(time), groups, within)
+    within = np.where(pauses, within, steps / groups.counts)
+    local = _spread_within(len(time), groups, within)
     if len(steps) > 1 and not pauses[0]:  # the rows of the first group end with its step
         begin = int(groups.counts[0])
-        out[:begin] = groups.times[1] - period * np.arange(begin, 0, -1)
+        local[:begin] = groups.times[1] - period * np.arange(begin, 0, -1)
+    out = local.copy()
     ends = (np.flatnonzero(pauses) + 1).tolist()
     for part in slices_between(ends, len(groups.times)):
         first = int(groups.starts[part.start])
@@ -467,7 +468,7 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
         even = _even_times(members, period, resolution)
         if even is not None:
             out[first:last] = even
-    return out
+    return out if (np.diff(out) > 0.0).all() else local
 
 
 def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
@@ -479,18 +480,22 @@ def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
 
 def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -> float:
     """Time from row to row [s], from the full groups of a coarse clock or as stated."""
-    full = _full(groups)
     found = mean_step(time)
     if coarse:
-        rows = groups.counts[full].sum()
-        found = float(np.diff(groups.times, append=np.inf)[full].sum() / rows) if rows else math.nan
+        full = _full(groups)
+        steps, counts = np.diff(groups.times, append=np.inf)[full], groups.counts[full]
+        # Rows are missing in a group with a pause shorter than a step of the coarse clock.
+        usual = float(np.median(counts)) if counts.size else 0.0
+        whole = counts >= usual - max(1.0, _FEWER_ROWS * usual)
+        rows = int(counts[whole].sum())
+        found = float(steps[whole].sum()) / rows if rows else math.nan
     if rate is None:
         if not math.isfinite(found):
             raise ValueError(f"is the same in {int(groups.counts.max())} rows")
         if found < _FASTEST_SPREAD:
             raise ValueError(f"is the same in up to {int(groups.counts.max())} rows")
         return found
-    problem = differs_from_rate(time, rate) if coarse and math.isfinite(found) else None
+    problem = differs_from_rate(found, rate) if coarse else None
     if problem is not None:
         raise ValueError(problem)
     return 1.0 / rate
