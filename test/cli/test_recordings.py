@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from test.cli.conftest import answer, refused
+from test.telemetry.csv.moving_arm import energy, moving_arm, write_table
 from test.telemetry.csv.test_reader import table, write
 from test.telemetry.rtde_peer import START_TIME, RtdePeer, value_of
 from ur_energy_model.cli.main import main
@@ -265,6 +266,39 @@ def test_bag_of_another_arm_than_it_names(tmp_path, capsys, recordings):
     assert found["verdict"].startswith("not usable")
     for words in (["estimate", bag], ["identify", bag, "-o", tmp_path / "model.yaml"]):
         refused([*map(str, words)], capsys, "its samples are those of a ur5e")
+
+
+@pytest.mark.parametrize(
+    ("step", "unit", "options"),
+    [
+        (2.0, 1.0, ()),
+        (0.02, 1e-3, ()),
+        (1.0, 1e-3, ("--time-unit", "ms")),
+        (0.02, None, ("--rate", "50")),
+    ],
+)
+def test_energies_of_imported_files_are_those_of_their_own_time(
+    tmp_path, capsys, step, unit, options
+):
+    seconds = step * np.arange(300)
+    columns = moving_arm(seconds)
+    texts = None if unit is None else [f"{time / unit:.6f}" for time in seconds]
+    path, bag = write_table(tmp_path / "x.csv", texts, columns), tmp_path / "bag"
+    result = answer(capsys, "import", path, "--robot", "ur5e", "-o", bag, *options)
+    assert result["contradictions"] == []
+    assert result["time"]["reason"]
+    found = answer(capsys, "estimate", bag)
+    assert found["unaccounted_time"] == 0.0
+    assert found["bus_energy"] == pytest.approx(energy(seconds, columns), rel=1e-6)
+
+
+def test_times_that_the_motion_contradicts_make_no_bag(tmp_path, capsys):
+    seconds = 0.02 * np.arange(300)
+    path = write_table(tmp_path / "x.csv", [f"{time:.6f}" for time in seconds], moving_arm(seconds))
+    words = ["import", str(path), "--robot", "ur5e", "-o", str(tmp_path / "bag")]
+    assert main([*words, "--time-unit", "ms"]) == 1
+    assert "--time-unit s" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "bag").exists()
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):

@@ -16,7 +16,8 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
-from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
+from ur_energy_model.telemetry.csv.reader import CsvReader
+from ur_energy_model.telemetry.csv.table import CsvOptions
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 from ur_energy_model.typing import Array

@@ -66,6 +66,18 @@ def test_an_outage_is_a_gap_at_any_rate(rate: float) -> None:
     assert steps.bridged.sum() == pytest.approx(298 / rate)
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0, 3.0])
+def test_the_first_steps_of_slow_recordings_count(rate: float) -> None:
+    time = 1e5 + np.arange(20) / rate
+    assert GapRule()(time, rate=rate).bridged.sum() == pytest.approx(19 / rate)
+    # Without a stated rate one step at most is lost, that of more than 2.5 s.
+    unknown = GapRule()(time)
+    assert np.flatnonzero(unknown.lost).tolist() == ([1] if rate < 0.4 else [])
+    paused = time.copy()
+    paused[3:] += 10.0 / rate
+    assert np.flatnonzero(GapRule()(paused, rate=rate).lost).tolist() == [3]
+
+
 @pytest.mark.parametrize("size", [1, 17])
 def test_batches_give_the_same_as_the_whole(size: int) -> None:
     random = np.random.default_rng(4)

@@ -135,17 +135,19 @@ class _PairFit:
             counted &= np.isfinite(expected) & np.isfinite(increments)
         x, y = expected[counted], increments[counted]
         self.steps += int(np.count_nonzero(counted.any(axis=1)))
-        self._squares += float(x @ x)
-        self._products += float(x @ y)
-        self._increments += float(y @ y)
-        self._path += float(np.abs(y).sum())
-        self._speed_path += float(np.abs(x).sum())
+        with np.errstate(over="ignore"):
+            self._squares += float(x @ x)
+            self._products += float(x @ y)
+            self._increments += float(y @ y)
+            self._path += float(np.abs(y).sum())
+            self._speed_path += float(np.abs(x).sum())
 
     def result(self, positions: str, speeds: str) -> TimeScale:
         """The time scale of the steps so far."""
-        if not self._squares or not self._increments:
+        sums = (self._squares, self._increments, self._speed_path)
+        if not all(0.0 < each < math.inf for each in sums):
             return TimeScale(positions, speeds, self.steps, math.nan, 0.0, 0.0)
         factor = self._products / self._squares
-        r2 = min(1.0, self._products**2 / self._squares / self._increments)
+        r2 = min(1.0, factor * (self._products / self._increments))
         ratio = self._path / self._speed_path
         return TimeScale(positions, speeds, self.steps, factor, r2, ratio)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -155,7 +156,7 @@ CELLS = st.one_of(st.floats().map(repr), st.text(max_size=8), st.sampled_from(OD
 
 
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     times=st.lists(st.one_of(st.floats(), st.integers(0, 5).map(float)), min_size=1, max_size=30),
@@ -186,7 +187,9 @@ def test_any_file_is_read_or_refused_in_one_line(
     refusals = list[str]()
     telemetry = None
     try:
-        telemetry = read(path, rate=rate, time_unit=unit)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            telemetry = read(path, rate=rate, time_unit=unit)
     except RecordingError as error:
         refusals.append(str(error))
     if telemetry is None:

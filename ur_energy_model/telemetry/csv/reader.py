@@ -181,9 +181,10 @@ def nominal_period(steps: Array) -> float | None:
     step = float(np.median(forward))
     near = np.abs(forward - step) < 0.02 * step
     agree = np.mean(near)
-    multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
-    if agree < 0.9 and not (agree >= 0.5 and multiple > 0.95):
-        return None
+    if agree < 0.9:
+        multiple = np.mean(np.abs(forward / step - np.round(forward / step)) < 0.05)
+        if agree < 0.5 or multiple <= 0.95:
+            return None
     # The mean is finer than the resolution of dates as numbers, 0.24 us.
     rate = _rounded_rate(float(np.mean(forward[near])))
     return 1.0 / rate if step < _LONGEST_PERIOD else None
@@ -195,6 +196,7 @@ def _rounded_rate(period: float) -> float:
 
 
 _LONGEST_PERIOD = 1800.0  # longest step that is a sample period, and not a pause [s]
+_LARGEST_TIME = 1e20  # number of a time column that no unit makes possible
 _BLOCK_ROWS = 4096  # rows of a batch of a file that was sorted
 _MAX_SORTED = 10_000_000
 """Largest number of values of a file whose rows must be sorted, which is done in memory."""
@@ -290,23 +292,26 @@ class _CsvFile:
             self.time = TimeColumn(None, "s", f"{options.rate:g} Hz as stated")
         else:
             self._set_times(np.concatenate(times), options)
-        known = self._time[np.isfinite(self._time)]
-        if self._unordered:
-            known = np.sort(known)
-        steps = np.diff(known)
+        finite = np.isfinite(self._time)
+        known = self._time if finite.all() else self._time[finite]
+        steps = np.diff(np.sort(known) if self._unordered else known)
         self.period, self.typical_step = nominal_period(steps), typical_step(steps)
 
-    def _set_times(self, raw: Array, options: CsvOptions) -> None:
-        """Find the time of each row [s] from the numbers or dates of the time column [rows]."""
+    def _set_times(self, time: Array, options: CsvOptions) -> None:
+        """Find the time of each row [s] from the numbers or dates of the time column [rows].
+
+        The array is used for the times themselves: it may have millions of rows.
+        """
         name = self._table.time_name
-        self._has_time = np.isfinite(raw)
+        self._has_time = np.isfinite(time)
+        time[~(np.abs(time) < _LARGEST_TIME)] = np.nan
         if self._table.is_dated:
-            time = over_midnight(raw) if self._table.times_of_day else raw
+            time = over_midnight(time) if self._table.times_of_day else time
             self.time = TimeColumn(name, DATE, "ISO 8601")
         else:
-            unit, reason = self._unit(name, raw, options)
-            epoch = first_day(raw) if unit == "d" else None
-            time = (raw - (epoch or 0.0)) * UNITS[unit]
+            unit, reason = self._unit(name, time, options)
+            time -= (first_day(time) or 0.0) if unit == "d" else 0.0
+            time *= UNITS[unit]
             self.time = TimeColumn(name, unit, reason)
             if reason != ONLY_UNIT:
                 converted = "" if unit == "s" else "; converted to s"
@@ -314,18 +319,26 @@ class _CsvFile:
         low, high = (float(edge[0]) for edge in self._limits[TIME])
         time[~((time >= low) & (time <= high))] = np.nan
         keep, self._unordered, restarts = row_order(self.path, time)
+        time[~keep] = np.nan
+        self._time = time
         if restarts:
             self._note(f"time goes back {restarts} times, as when a controller restarts")
-        rows = np.flatnonzero(keep)
+        rows: Indices | None = None
         if self._unordered:
-            if len(rows) * sum(map(len, self.header.places.values())) > _MAX_SORTED:
-                problem = "has its rows out of order, and is too long to be sorted here"
-                raise RecordingError(self.path, problem, "sort it by time", field=TIME)
-            self._note("rows were out of order; sorted by time")
-            backward = not (np.diff(time[rows]) > 0.0).any()
-            rows = rows[::-1] if backward else rows[np.argsort(time[rows], kind="stable")]
-        self._time = np.full(len(raw), np.nan)
-        self._time[rows] = self._without_equal_times(name, time[rows], rows, options.rate)
+            rows = self._sorted_rows(np.flatnonzero(keep))
+        elif not keep.all():
+            rows = np.flatnonzero(keep)
+        self._spread_equal_times(name, rows, options.rate)
+
+    def _sorted_rows(self, rows: Indices) -> Indices:
+        """Rows [n] in the order of their times. RecordingError: there are too many of them."""
+        if len(rows) * sum(map(len, self.header.places.values())) > _MAX_SORTED:
+            problem = "has its rows out of order, and is too long to be sorted here"
+            raise RecordingError(self.path, problem, "sort it by time", field=TIME)
+        self._note("rows were out of order; sorted by time")
+        time = self._time[rows]
+        is_backward = not (np.diff(time) > 0.0).any()
+        return rows[::-1] if is_backward else rows[np.argsort(time, kind="stable")]
 
     def _unit(self, name: str, raw: Array, options: CsvOptions) -> tuple[str, str]:
         """Unit of the numbers of the time column, and how it was found.
@@ -381,27 +394,31 @@ class _CsvFile:
         limit = float(np.max(self._limits["actual_qd"][1]))
         return Motion(fit.result, float(known.max()) if known.size else math.nan, limit)
 
-    def _without_equal_times(
-        self, name: str, time: Array, rows: Indices, rate: float | None
-    ) -> Array:
-        """Times [n], s, of rows in order, those of distinct rows with equal times spread.
+    def _spread_equal_times(self, name: str, rows: Indices | None, rate: float | None) -> None:
+        """Spread the times of distinct rows with equal times over the time between.
 
-        RecordingError: the time does not advance, or shows no rate.
+        Args:
+            name: of the time column.
+            rows: in order [n]; None if all rows are in order.
+            rate: stated samples per second; None if unknown.
+
+        Raises:
+            RecordingError: the time does not advance, or shows no rate.
         """
-        steps = np.diff(time)
-        if steps.size and not (steps > 0.0).any() and rate is None:
+        time = self._time if rows is None else self._time[rows]
+        equal = time[1:] == time[:-1]
+        if equal.size and equal.all() and rate is None:
             problem = f"does not advance in {len(time)} rows"
             remedy = "export the time of each sample, or state samples per second with --rate HZ"
             raise RecordingError(self.path, problem, remedy, field=name)
-        if not (steps == 0.0).any():
+        if not equal.any():
             differs = None if rate is None else differs_from_rate(mean_step(time), rate)
             if differs is not None:
                 remedy = "leave out --rate, or skip the column with --columns"
                 raise RecordingError(self.path, differs, remedy, field=name)
-            return time
-        shared = np.zeros(len(time), dtype=bool)
-        shared[1:] = steps == 0.0
-        shared[:-1] |= shared[1:]
+            return
+        rows = np.arange(len(time)) if rows is None else rows
+        shared = np.append(equal, False) | np.append(False, equal)
         contents = np.arange(len(time), dtype=np.int64)
         contents[shared] = self._contents_of(rows[shared])
         try:
@@ -409,6 +426,7 @@ class _CsvFile:
         except ValueError as error:
             remedy = "export more digits of the time, or state samples per second with --rate HZ"
             raise RecordingError(self.path, str(error), remedy, field=name) from None
+        self._time[rows] = spread.time
         if spread.changed:
             text = f"{spread.changed} rows have the time of another one"
             if spread.resolution is not None:
@@ -417,7 +435,6 @@ class _CsvFile:
         self.time = self.time._replace(resolution=spread.resolution, spread=spread.changed)
         if rate is not None:
             self.time = self.time._replace(reason=f"{self.time.reason}; {rate:g} Hz as stated")
-        return spread.time
 
     def _contents_of(self, rows: Indices) -> NDArray[np.int64]:
         """Numbers that stand for all values of these rows [n], in their order."""
@@ -444,7 +461,8 @@ class _CsvFile:
         done = 0
         for rows, values in self._table.blocks(read):
             self._compare(twins, read, rows, values)
-            values = values[:, : len(chosen)] * scale
+            values = values[:, : len(chosen)]
+            values *= scale  # in place: a copy of each block would cost a tenth of the import
             lines = np.array([number for number, _ in rows])
             time = self._time[done : done + len(rows)]
             has_time = self._has_time[done : done + len(rows)]

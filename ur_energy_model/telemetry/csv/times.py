@@ -118,6 +118,7 @@ _EPOCH = 9e8, 4.5e9
 _DAY_NUMBERS = ((2e4, 8e4, 25_569.0), (7e5, 8e5, 719_529.0))
 """Lowest and highest numbers of days since 1900 (Excel: 1954 to 2119) and since the year 0 (Matlab:
 1916 to 2190), and the number of 1970-01-01."""
+_ENOUGH_ROWS = 1_000_000  # rows from which the mean step is taken
 _OUTLIER = 10.0  # steps of more than so many typical ones are pauses
 _MIXED_SHARE = 0.1  # share of backward steps from which rows are not in the order of time
 _TOO_FAST_SHARE = 0.05
@@ -151,9 +152,11 @@ def mean_step(time: Array) -> float:
     """Mean step from row to row of a clock [n], equal times included, without pauses.
 
     Steps of more than ten typical ones are pauses. The mean is that of the rate also where times
-    are rounded, or come in bursts. Rows may be in any order. NaN if all times are equal.
+    are rounded, or come in bursts. Rows may be in any order. The first million of them decide.
+    NaN if all times are equal.
     """
-    times = time[np.isfinite(time)]
+    times = time[:_ENOUGH_ROWS]
+    times = times[np.isfinite(times)]
     steps = np.diff(times)
     if np.count_nonzero(steps < 0.0) > _MIXED_SHARE * np.count_nonzero(steps):
         steps = np.diff(np.sort(times))
@@ -195,7 +198,9 @@ def fastest_speed(time: Array, positions: Array) -> float:
     usable = (steps > 0.0) & (moved > 0.0) & np.isfinite(moved)
     if not usable.any():
         return math.nan
-    return float(np.quantile(moved[usable] / steps[usable], 1.0 - _TOO_FAST_SHARE))
+    with np.errstate(over="ignore"):
+        speeds = np.sort(moved[usable] / steps[usable])
+    return float(speeds[int((1.0 - _TOO_FAST_SHARE) * (len(speeds) - 1))])
 
 
 def unit_by_numbers(time: Array) -> tuple[str, str] | None:
@@ -286,17 +291,18 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     hundred: fewer than ten rows between two jumps of the time, one of them backward.
     """
     keep = np.isfinite(time)
-    rows = np.flatnonzero(keep)
-    steps = np.diff(time[rows])
+    steps = np.diff(time if keep.all() else time[keep])
     back = steps < 0
-    if back.any():
-        jump = back | (steps > _SPIKE * np.median(np.abs(steps[steps != 0])))
-        edges = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(rows)]])
-        goes_back = np.concatenate([[False], back[edges[1:-1] - 1], [False]])
-        length = np.diff(edges)
-        short = (length < _ROWS_BETWEEN_RESTARTS) & (goes_back[:-1] | goes_back[1:])
-        if length[short].sum() <= max(1.0, IMPOSSIBLE_SHARE * len(rows)):
-            keep[rows[np.repeat(short, length)]] = False
+    if not back.any():
+        return keep, False, 0
+    rows = np.flatnonzero(keep)
+    jump = back | (steps > _SPIKE * np.median(np.abs(steps[steps != 0])))
+    edges = np.concatenate([[0], np.flatnonzero(jump) + 1, [len(rows)]])
+    goes_back = np.concatenate([[False], back[edges[1:-1] - 1], [False]])
+    length = np.diff(edges)
+    short = (length < _ROWS_BETWEEN_RESTARTS) & (goes_back[:-1] | goes_back[1:])
+    if length[short].sum() <= max(1.0, IMPOSSIBLE_SHARE * len(rows)):
+        keep[rows[np.repeat(short, length)]] = False
     kept = time[keep]
     steps = np.diff(kept)
     back = steps < 0
@@ -340,6 +346,9 @@ _LOOSE_PERIODS = 2.0
 the rate, each within a period."""
 
 
+_ROWS_TOGETHER = 100_000  # rows that are compared at once, to bound the memory
+
+
 class SpreadTimes(NamedTuple):
     """Times of rows of which some had the same time as the row before.
 
@@ -374,11 +383,18 @@ def first_of_equals(time: Array, contents: NDArray[np.int64]) -> Indices:
         time: of rows in order [n].
         contents: numbers that stand for all values of a row [n].
     """
-    is_start = np.zeros(len(time), dtype=np.int64)
-    is_start[run_starts(time)[1:]] = 1
-    keys = np.stack([np.cumsum(is_start), contents], axis=1)
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse.reshape(-1)])
+    first = np.arange(len(time))
+    starts = run_starts(time)
+    group = np.zeros(len(time), dtype=np.int64)
+    group[starts[1:]] = 1
+    np.cumsum(group, out=group)
+    places = np.searchsorted(starts, np.arange(_ROWS_TOGETHER, len(time), _ROWS_TOGETHER))
+    cuts = starts[places[places < len(starts)]]
+    for part in slices_between(cuts.tolist(), len(time)):
+        keys = np.stack([group[part], contents[part]], axis=1)
+        _, found, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        first[part] = part.start + found[inverse.reshape(-1)]
+    return first
 
 
 def spread_equal_times(time: Array, first: Indices, rate: float | None) -> SpreadTimes:
@@ -395,20 +411,20 @@ def spread_equal_times(time: Array, first: Indices, rate: float | None) -> Sprea
         ValueError: the times do not show a rate, or another one than stated; with the reason.
     """
     own = first == np.arange(len(time))
-    distinct = _groups(time[own])
+    every = _groups(time)
+    distinct = every if own.all() else _groups(time[own])
     coarse = bool(distinct.counts[distinct.counts > 1].sum() > _COARSE_SHARE * len(time))
-    if coarse and _unevenness(_groups(time)) < _unevenness(distinct):
-        own = np.ones(len(time), dtype=bool)
-    kept = time[own]
-    restarts = np.flatnonzero(np.diff(kept) < 0.0) + 1
-    parts = [
-        _spread(kept[part], rate, coarse=coarse)
-        for part in slices_between(restarts.tolist(), len(kept))
-    ]
-    source = np.where(own, np.arange(len(time)), first)
-    number = np.cumsum(own) - 1
-    out = np.concatenate(parts)[number[source]]
-    resolution = _resolution(_groups(time)) if coarse else None
+    if coarse and _unevenness(every) < _unevenness(distinct):
+        own[:] = True
+    out = time.copy()
+    kept = time if own.all() else time[own]
+    restarts = np.flatnonzero(kept[1:] < kept[:-1]) + 1
+    parts = slices_between(restarts.tolist(), len(kept))
+    spread = [_spread(kept[part], rate, coarse=coarse) for part in parts]
+    out[own] = np.concatenate(spread) if len(spread) > 1 else spread[0]
+    if not own.all():
+        out[~own] = out[first[~own]]
+    resolution = _resolution(every) if coarse else None
     return SpreadTimes(out, resolution, int(np.count_nonzero(out != time)))
 
 
@@ -468,14 +484,17 @@ def _spread(time: Array, rate: float | None, *, coarse: bool) -> Array:
         even = _even_times(members, period, resolution)
         if even is not None:
             out[first:last] = even
-    return out if (np.diff(out) > 0.0).all() else local
+    out = out if (np.diff(out) > 0.0).all() else local
+    return np.asarray(out + max(0.0, float(time[0] - out[0])))  # none is before the first time
 
 
 def _spread_within(rows: int, groups: _Groups, steps: Array) -> Array:
     """Times [rows], s, that begin with that of each group and advance by its step [k], s."""
-    group = np.repeat(np.arange(len(groups.times)), groups.counts)
-    number = np.arange(rows) - groups.starts[group]
-    return np.asarray(groups.times[group] + number * steps[group])
+    out = np.arange(rows, dtype=np.float64)
+    out -= np.repeat(groups.starts, groups.counts)
+    out *= np.repeat(steps, groups.counts)
+    out += np.repeat(groups.times, groups.counts)
+    return out
 
 
 def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -> float:
@@ -496,6 +515,10 @@ def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -
             raise ValueError(f"is the same in up to {int(groups.counts.max())} rows")
         return found
     problem = differs_from_rate(found, rate) if coarse else None
+    resolution = _resolution(groups)
+    most = int(groups.counts.max())
+    if coarse and resolution is not None and most - 1 > _PAUSE * resolution * rate:
+        problem = problem or f"has {most} rows within {resolution:.3g} s, more than {rate:g} Hz"
     if problem is not None:
         raise ValueError(problem)
     return 1.0 / rate
