@@ -41,6 +41,7 @@ from ur_energy_model.telemetry.source import ObservedSource, TelemetrySource
 if TYPE_CHECKING:  # slow to import
     from ur_energy_model.consistency.arm_type import ArmTypeMonitor
     from ur_energy_model.consistency.contradiction import Contradiction
+    from ur_energy_model.telemetry.csv.table import CsvOptions
 
 GRACE_SECONDS = 2.0  # time without samples after which a recording whose duration is over ends
 WATCH_SECONDS = 0.2  # period of the progress display
@@ -192,21 +193,13 @@ def import_csv(options: argparse.Namespace) -> None:
     from ur_energy_model.consistency.time_unit import time_contradictions
     from ur_energy_model.energy.telemetry_checks import rated_limits
     from ur_energy_model.telemetry.csv.reader import CsvReader
-    from ur_energy_model.telemetry.csv.table import CsvOptions
 
     if options.robot is None:
         options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
     check = ArmTypeCheck()
     _note_packing()
-    reading = CsvOptions(
-        joints=robot.dof,
-        columns=options.columns,
-        layout=options.layout,
-        limits=rated_limits(robot),
-        rate=options.rate,
-        time_unit=None if options.time_unit == "auto" else options.time_unit,
-    )
+    reading = _reading(options)._replace(joints=robot.dof, limits=rated_limits(robot))
     with new_bag(options.output, overwrite=options.overwrite) as folder:
         with progress("reading") as report:
             telemetry = CsvReader(options.csv, robot.name, reading, note)
@@ -221,7 +214,7 @@ def import_csv(options: argparse.Namespace) -> None:
         contradictions = time_contradictions(
             telemetry.time_scale.result,
             stated=f"the time is read as {telemetry.time.words}",
-            remedy="correct the times, or state their unit with --time-unit, the rate with --rate",
+            remedy="import it with {options}",
             unit=telemetry.time.unit,
             rate=options.rate,
         )
@@ -255,6 +248,18 @@ def import_csv(options: argparse.Namespace) -> None:
         print_table("Imported", ("", "value"), rows)
 
 
+def _reading(options: argparse.Namespace) -> CsvOptions:
+    """How the files are read by the options, for arms of six joints and any size."""
+    from ur_energy_model.telemetry.csv.table import CsvOptions
+
+    return CsvOptions(
+        columns=options.columns,
+        layout=options.layout,
+        rate=options.rate,
+        time_unit=None if options.time_unit == "auto" else options.time_unit,
+    )
+
+
 _LONGEST_LOOK = 120.0
 """Time of a recording from which the arm is recognised that --robot does not name [s]."""
 
@@ -262,13 +267,12 @@ _LONGEST_LOOK = 120.0
 def _missing_robot(options: argparse.Namespace) -> str:
     """Error for an import without --robot, with the arms that the samples show."""
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
-    from ur_energy_model.telemetry.csv.reader import CsvOptions, CsvReader
+    from ur_energy_model.telemetry.csv.reader import CsvReader
 
     general = "give --robot NAME, such as --robot ur5e: CSV files do not name it"
     check = ArmTypeCheck()
     try:
-        reading = CsvOptions(columns=options.columns, layout=options.layout)
-        for batch in CsvReader(options.csv, None, reading, lambda text: None):
+        for batch in CsvReader(options.csv, None, _reading(options), lambda text: None):
             check.observe(batch)
             if check.seconds > _LONGEST_LOOK:
                 break

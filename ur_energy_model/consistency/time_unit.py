@@ -13,39 +13,40 @@ from dataclasses import dataclass
 
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.telemetry.csv.times import UNITS
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.telemetry.time_scale import TimeScale, TimeScaleFit
 
 
 @dataclass(frozen=True)
 class _Mistake:
-    """A usual mistake: the factor that it makes, what the samples show, and what to do."""
+    """A usual mistake: the factor that it makes, what the samples show, and what mends it."""
 
     factor: float
     shown: str
-    remedy: str
+    options: str
 
 
-_HEADER = "name the unit in the header of the CSV file, such as {}, and import it again"
 _DEGREE = math.pi / 180.0
 _RPM = math.pi / 30.0
+_IN_HEADER = "the unit in the header of the CSV file, such as {}"
 _OF_UNITS = (
     _Mistake(
         1.0 / _DEGREE,
         "the positions are in degrees where speeds are in rad/s",
-        _HEADER.format("actual_q_0 [deg]"),
+        _IN_HEADER.format("actual_q_0 [deg]"),
     ),
     _Mistake(
         _DEGREE,
         "the speeds are in degrees per second where positions are in rad",
-        _HEADER.format("actual_qd_0 [deg/s]"),
+        _IN_HEADER.format("actual_qd_0 [deg/s]"),
     ),
     _Mistake(
         _RPM,
         "the speeds are in revolutions per minute",
-        _HEADER.format("actual_qd_0 [rpm]"),
+        _IN_HEADER.format("actual_qd_0 [rpm]"),
     ),
 )
+_OTHER_OPTIONS = "--time-unit or --rate as they really are"
 
 
 class TimeCheck:
@@ -53,18 +54,21 @@ class TimeCheck:
 
     def __init__(self) -> None:
         self._fit = TimeScaleFit()
+        self._info = RecordingInfo()
 
-    def update(self, part: Telemetry) -> None:
-        """Include the next samples."""
-        self._fit.update(part)
+    def observe(self, part: Telemetry) -> None:
+        """Add the next part."""
+        if len(part):
+            self._info = part.info
+            self._fit.update(part)
 
-    @property
-    def contradictions(self) -> list[Contradiction]:
+    def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradiction between times and motion, if there is one."""
+        remedy = "record it again, with right times and in SI units"
+        if "imported_from" in self._info.extra:
+            remedy = "import it again with {options}"
         return time_contradictions(
-            self._fit.result,
-            stated="the times of the recording are in seconds",
-            remedy="record it again, or import it again with the right times",
+            self._fit.result, stated="the times of the recording are in seconds", remedy=remedy
         )
 
 
@@ -75,46 +79,52 @@ def time_contradictions(
     remedy: str,
     unit: str = "s",
     rate: float | None = None,
-) -> list[Contradiction]:
+) -> tuple[Contradiction, ...]:
     """The contradiction between the times of a recording and its motion, if there is one.
 
     Args:
         scale: time scale of the recording, with its times converted to seconds.
         stated: what the times are, and who states it.
-        remedy: what the user can do about a factor that no usual mistake makes.
+        remedy: what to do, with {options} in place of the options of an import that mend it.
         unit: that the times were converted from; a key of UNITS.
         rate: of the samples [Hz], where the user states it in place of times.
     """
     if scale is None or scale.allows(1.0):
-        return []
-    if rate is not None:
-        found = f"{rate / scale.best:.4g}"
-        shown = f"the motion is that of {found} samples a second"
-        return [_contradiction(scale, stated, shown, f"import it again with --rate {found}")]
-    read = UNITS.get(unit, 1.0)
-    of_time = [
-        _Mistake(
-            seconds / read,
-            f"the motion is that of times in {name}",
-            f"import the CSV file again with --time-unit {name}",
-        )
-        for name, seconds in UNITS.items()
-    ]
-    usual = [each for each in (*_OF_UNITS, *of_time) if scale.allows(each.factor)]
-    if usual:
-        nearest = min(usual, key=lambda each: abs(math.log(scale.best / each.factor)))
-        return [_contradiction(scale, stated, nearest.shown, nearest.remedy)]
-    kind = "short" if scale.best > 1.0 else "long"
-    times = max(scale.best, 1.0 / scale.best)
-    shown = f"the motion shows that they are {times:.3g} times too {kind}"
-    return [_contradiction(scale, stated, shown, remedy)]
-
-
-def _contradiction(scale: TimeScale, stated: str, shown: str, remedy: str) -> Contradiction:
+        return ()
+    mistake = _mistake(scale, unit, rate)
     evidence = (
         f"{scale.positions} advances {scale.best:.4g} times as far as {scale.speeds} and the times "
         f"say, in {scale.steps} steps with motion"
     )
     if scale.is_precise:
         evidence += f", R2 {scale.r2:.4f}"
-    return Contradiction("time", stated, shown, evidence, remedy, refused=True)
+    return (
+        Contradiction(
+            subject="time",
+            stated=stated,
+            shown=mistake.shown,
+            evidence=evidence,
+            remedy=remedy.format(options=mistake.options),
+            refused=True,
+        ),
+    )
+
+
+def _mistake(scale: TimeScale, unit: str, rate: float | None) -> _Mistake:
+    """The mistake that explains the time scale best; see `time_contradictions`."""
+    if rate is not None:
+        found = f"{rate / scale.best:.4g}"
+        shown = f"the motion is that of {found} samples a second"
+        return _Mistake(scale.best, shown, f"--rate {found}")
+    read = UNITS.get(unit, 1.0)
+    of_time = [
+        _Mistake(seconds / read, f"the motion is that of times in {name}", f"--time-unit {name}")
+        for name, seconds in UNITS.items()
+    ]
+    usual = [each for each in (*_OF_UNITS, *of_time) if scale.allows(each.factor)]
+    if usual:
+        return min(usual, key=lambda each: abs(math.log(scale.best / each.factor)))
+    kind = "short" if scale.best > 1.0 else "long"
+    times = max(scale.best, 1.0 / scale.best)
+    shown = f"the motion shows that they are {times:.3g} times too {kind}"
+    return _Mistake(scale.best, shown, _OTHER_OPTIONS)

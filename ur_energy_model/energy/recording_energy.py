@@ -18,8 +18,8 @@ import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
-from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, efficiency, interval
 from ur_energy_model.energy.powers import (
@@ -339,7 +339,7 @@ def recording_powers(
     further = tuple(name for name in ARM_TYPE_FIELDS if name not in fields)
 
     def checked() -> Iterator[Telemetry]:
-        samples, clock, arm_type = 0, ClockCheck(bag), ArmTypeCheck()
+        samples, clock, check = 0, ClockCheck(bag), RecordingCheck()
         for batch in iterate_bag(bag, (*fields, *further)):
             if not len(batch):
                 continue
@@ -349,7 +349,7 @@ def recording_powers(
             present = tuple(name for name in ("actual_qd", "actual_current") if name in batch)
             check_width(bag, batch, ("actual_qd", *present), robot.dof)
             samples += len(batch)
-            arm_type.observe(batch)
+            check.observe(batch)
             if progress is not None:
                 progress(float("nan"), f"reading {bag.name}: {samples} samples")
             wanted = {name: batch[name] for name in batch.columns if name not in further}
@@ -357,7 +357,7 @@ def recording_powers(
         if samples == 0:
             raise RecordingError(bag, "holds no samples", "record again")
         clock.finish()
-        refuse(bag, arm_type.contradictions(robot))
+        refuse(bag, check.contradictions(robot))
 
     calculator.settle(batches := Rereading(checked))
     yield from filter(None, map(calculator, batches))

@@ -115,6 +115,10 @@ def sample_period(time: Array) -> float:
     return float(np.median(steps)) if steps.size else 0.002
 
 
+_SPECTRUM_SECONDS = 8.0  # length of the windows of a spectrum of speeds [s]
+_FEWEST_IN_SPECTRUM = 4  # fewest samples of a window from which a spectrum is computed
+
+
 def choose_cutoff(telemetry: Telemetry) -> float:
     """Cut-off [Hz] with the least error of the acceleration: lost motion plus remaining noise.
 
@@ -129,8 +133,8 @@ def choose_cutoff(telemetry: Telemetry) -> float:
     found: list[float] = []
     longest = max(telemetry.segments(), key=lambda s: s.stop - s.start, default=slice(0, 0))
     span = longest if longest.stop - longest.start > 256 else slice(0, len(telemetry))
-    count = span.stop - span.start
-    if count < 64:
+    count, window = span.stop - span.start, int(_SPECTRUM_SECONDS / period)
+    if count < 64 or window < _FEWEST_IN_SPECTRUM:
         return min(_DEFAULT_CUTOFF, highest)
     from scipy.signal import welch
 
@@ -140,7 +144,7 @@ def choose_cutoff(telemetry: Telemetry) -> float:
         if np.ptp(column) < _MOVING:
             continue
         even = np.interp(grid, telemetry.time[span], column)
-        frequency, density = welch(even, 1 / period, nperseg=min(count, int(8 / period)))
+        frequency, density = welch(even, 1 / period, nperseg=min(count, window))
         floor = float(np.median(density[int(0.7 * len(density)) :]))
         signal = np.maximum(density - floor, 0.0) * frequency**2
         noise = floor * frequency**2

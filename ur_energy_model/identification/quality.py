@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
@@ -329,7 +329,7 @@ class RecordingQualityCheck:
         self._payloads: set[float] = set()
         self._conditioning: Conditioning | None = None
         self._visited = VisitedPath()
-        self._arm_type = ArmTypeCheck()
+        self._statements = RecordingCheck()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -357,7 +357,7 @@ class RecordingQualityCheck:
             self._steps.append(np.diff(part.time))
         self._visited.observe(part)
         if self.robot is not None:
-            self._arm_type.observe(part)
+            self._statements.observe(part)
         if self.robot is not None and {"actual_q", "target_q"} & set(part.columns):
             if self._conditioning is None:
                 down = self._info.gravity
@@ -465,7 +465,7 @@ class RecordingQualityCheck:
 
     def _contradictions(self) -> tuple[Contradiction, ...]:
         """What the samples show of statements about the recording."""
-        return () if self.robot is None else self._arm_type.contradictions(self.robot)
+        return self._statements.contradictions(self.robot)
 
     def _refusal(
         self,

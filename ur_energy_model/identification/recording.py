@@ -13,9 +13,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.controller_torque import TARGET_RATE
+from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
@@ -497,7 +497,7 @@ def read_recording(
     path, first, stream = Path(path), list[Telemetry](), None
     fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
     check, power, wall = RecordingQualityCheck(), PowerFit(robot), WallFit()
-    arm_type = ArmTypeCheck()
+    statements = RecordingCheck()
     parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
@@ -525,7 +525,7 @@ def read_recording(
         if batch.stamp is not None:
             stamps = [*stamps[:1], int(batch.stamp[0]), int(batch.stamp[-1])]
         check.observe(batch)
-        arm_type.observe(batch)
+        statements.observe(batch)
         power.accumulate(batch)
         wall.accumulate(batch)
         torque.append(batch)
@@ -546,7 +546,7 @@ def read_recording(
             progress(float("nan"), f"reading {path.name}: {samples} samples")
     if samples == 0:
         raise RecordingError(path, "holds no samples", "record again")
-    refuse(path, arm_type.contradictions(robot))
+    refuse(path, statements.contradictions(robot))
     stream = stream or started()
     parts.add(None, stream.finish())
     wall.finish()

@@ -15,8 +15,8 @@ import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.codec import built, plain
-from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.telemetry_checks import check_robot, check_width, rated_limits
 from ur_energy_model.errors import (
     IdentificationError,
@@ -404,7 +404,7 @@ def learn(
     """
     attempts, changes = list[Attempt](), list[Change]()
     for bag in map(Path, bags):
-        samples, arm_type = 0, ArmTypeCheck()
+        samples, check = 0, RecordingCheck()
         for batch in checked_clock(iterate_bag(bag, FIELDS), bag):
             if not len(batch):
                 continue
@@ -417,14 +417,14 @@ def learn(
                     remedy = "learn a model of each arm from its own recordings"
                     raise WrongRobotError(bag, problem, remedy, field="serial")
             samples += len(batch)
-            arm_type.observe(batch)
+            check.observe(batch)
             learner.update(batch)
             attempts += learner.attempts()
             if progress is not None:
                 progress(float("nan"), f"learning from {bag.name}: {samples} samples")
         if not samples:
             raise RecordingError(bag, "holds no samples", "record again")
-        refuse(bag, arm_type.contradictions(learner.robot))
+        refuse(bag, check.contradictions(learner.robot))
         learner.end_session()
         attempts += learner.attempts()
         changes += learner.take_changes()

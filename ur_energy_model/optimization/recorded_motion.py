@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.cycles import TRIGGER_FIELD
 from ur_energy_model.energy.powers import STANDSTILL_SPEED
 from ur_energy_model.energy.program import LINE
@@ -71,9 +71,9 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
         MissingFieldError: neither target nor measured positions are recorded.
     """
     telemetry, cut = _read(Path(path), robot)
-    arm_type = ArmTypeCheck()
-    arm_type.observe(telemetry)
-    refuse(path, arm_type.contradictions(robot))
+    check = RecordingCheck()
+    check.observe(telemetry)
+    refuse(path, check.contradictions(robot))
     columns = telemetry.columns
     known = "target_qd" in columns and "target_qdd" in columns
     by_hand = np.any(columns.get("robot_mode", np.zeros(0)) == BACKDRIVE)

@@ -1,0 +1,31 @@
+"""All that is stated about a finished recording, compared with its samples in one pass."""
+
+from __future__ import annotations
+
+from ur_energy_model.consistency.arm_type import ArmTypeCheck
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.time_unit import TimeCheck
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+
+
+class RecordingCheck:
+    """Compares the time and the arm of one recording with its samples, batch by batch."""
+
+    def __init__(self) -> None:
+        self._time, self._arm_type = TimeCheck(), ArmTypeCheck()
+
+    def observe(self, part: Telemetry) -> None:
+        """Add the next part."""
+        self._time.observe(part)
+        self._arm_type.observe(part)
+
+    def contradictions(self, robot: RobotDescription | None) -> tuple[Contradiction, ...]:
+        """What contradicts the times of the recording, and that it is of an arm of this type.
+
+        With wrong times nothing else can be compared. `robot` is None if no arm is stated.
+        """
+        of_time = self._time.contradictions()
+        if of_time or robot is None:
+            return of_time
+        return self._arm_type.contradictions(robot)
