@@ -29,7 +29,7 @@ class Session:
     """One recording: the arm moves, then stands still [s], from a host time [ns] or None on.
 
     `shift` is that of the standby power from the model's [W], `cycle` the time between program
-    starts [s], 0 for one program.
+    starts [s], 0 for one program; `lines` whether the line of the program in execution is recorded.
     """
 
     at: int | None = NOON
@@ -38,6 +38,7 @@ class Session:
     still: float = 3.0
     shift: float = 0.0
     cycle: float = 0.0
+    lines: bool = False
 
     def telemetry(self) -> Telemetry:
         """Its samples."""
@@ -52,6 +53,8 @@ class Session:
         if self.cycle:
             phase = (time - time[0]) % self.cycle
             columns["runtime_state"] = np.where(phase < 0.2 * self.cycle, 1.0, 2.0)
+        if self.lines:
+            columns["script_control_line"] = np.where(np.arange(n) // 400 % 2, 5.0, 3.0)
         stamp = None
         if self.at is not None:
             stamp = self.at + np.round((time - time[0]) * 1e9).astype(np.int64)

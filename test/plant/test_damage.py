@@ -6,11 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from test.energy.known_arm import changed
-from test.identification.exact_arm import write_bag
 from test.plant.damage import (
     LOGS,
     all_damages,
@@ -31,13 +28,6 @@ Capture = pytest.CaptureFixture[str]
 SECOND = 10**9
 
 
-def recorded(path: Path, at: int, serial: str) -> Path:
-    """A bag with rows in all tables."""
-    telemetry = Session(at=NOON + at, serial=serial, cycle=1.0).telemetry()
-    line = np.where(np.arange(len(telemetry)) // 400 % 2, 5.0, 3.0)
-    return write_bag(path, changed(telemetry, script_control_line=line))
-
-
 def run(arguments: list[str], capsys: Capture | None = None) -> tuple[int, str]:
     """Exit code of `ur_energy`, and what it prints on stderr."""
     code = main([*arguments, *(["--workers", "1"] if arguments[1] == "add" else [])])
@@ -50,7 +40,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     save_model(MODEL, folder / "model.yaml")
     starts = ((0, "arm-0"), (4 * SECOND, "arm-0"), (HOUR, "arm-0"), (0, "arm-1"))
-    bags = [recorded(folder / f"bag_{k}", *start) for k, start in enumerate(starts)]
+    bags = [
+        Session(at=NOON + at, serial=serial, cycle=1.0, lines=True).bag(folder / f"bag_{k}")
+        for k, (at, serial) in enumerate(starts)
+    ]
     options = ["--model", str(folder / "model.yaml"), "--cycle-trigger", "program"]
     run(["history", "add", str(folder / "added"), *map(str, bags[:3]), *options])
     shutil.copytree(folder / "added", folder / "compacted")
@@ -123,8 +116,8 @@ def test_a_loss_is_data(made: Path, tmp_path: Path, capsys: Capture) -> None:
     store, page = tmp_path / "store", tmp_path / "page.html"
     shutil.copytree(made / "compacted", store)
     bag = tmp_path / "bag_5"
-    telemetry = recorded(bag, 2 * HOUR, "arm-0")
-    run(["history", "add", str(store), str(telemetry), "--model", str(made / "model.yaml")])
+    Session(at=NOON + 2 * HOUR, serial="arm-0").bag(bag)
+    run(["history", "add", str(store), str(bag), "--model", str(made / "model.yaml")])
     name = next(path for path in counting_files(store)["seconds"] if "joined" not in path.name)
     lost = [row for row in rows(store) if row["source"] in name.name]
     name.unlink()
