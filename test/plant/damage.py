@@ -152,7 +152,8 @@ def all_damages(store: Path, outside: Path) -> Iterator[Damage]:
         for damage in folder_damages(store / table, outside):
             yield Damage(f"{table}: table's {damage.name}", damage.strike)
     for name in LOGS:
-        for damage in log_damages(store / name / "_delta_log", outside):
+        log = store / name / "_delta_log"
+        for damage in log_damages(log, outside) if log.is_dir() else ():
             yield Damage(f"{name}: {damage.name}", damage.strike)
 
 

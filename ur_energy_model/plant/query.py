@@ -53,7 +53,8 @@ class Query(ClosedOnExit):
     """The result of one SELECT statement; a context manager.
 
     `warnings` and `lost` are those of the store (`Holdings`, the latter as entries), `schema` that
-    of the result, with unique names of columns.
+    of the result, with unique names of columns; `left` is the time that is left [s], `pid` the
+    number of the process.
 
     Args:
         address: of the store.
@@ -78,12 +79,14 @@ class Query(ClosedOnExit):
         arms: Sequence[str] = (),
         timeout: float = TIMEOUT,
     ) -> None:
-        self._timeout = self._left = timeout
+        self._timeout = timeout
+        self.left = timeout
         if sql != sql.encode(errors="replace").decode():
             raise SqlError("is not UTF-8 text", "repair the query")
         self._pipe, theirs = Pipe()
         with theirs:
             self._process = start_main(__name__, theirs, environment=SPARING)
+        self.pid = self._process.pid
         try:
             with suppress(BrokenPipeError):
                 self._pipe.send_bytes(_request(address, sql, period or Period(), arms))
@@ -113,7 +116,7 @@ class Query(ClosedOnExit):
         """The next message, of a kind or the last one."""
         began = time.monotonic()
         try:
-            if not self._pipe.poll(self._left if counted else START):
+            if not self._pipe.poll(self.left if counted else START):
                 if not counted:
                     raise SqlError("cannot open the store in time", "repeat the command later")
                 remedy = "query fewer days or arms, or give --timeout SECONDS"
@@ -122,7 +125,7 @@ class Query(ClosedOnExit):
         except (EOFError, ConnectionError):  # an allocation failed where that cannot be handled
             raise _too_much() from None
         if counted:
-            self._left = max(0.0, self._left - (time.monotonic() - began))
+            self.left = max(0.0, self.left - (time.monotonic() - began))
         message = _Message(received[:1], received[1:])
         if message.kind == _REFUSED:
             name, source, problem, remedy = json.loads(message.content)
