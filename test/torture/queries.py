@@ -17,7 +17,7 @@ from ur_energy_model.plant.query import MEMORY
 
 TIMEOUT = 4.0  # given to each query [s]
 PATIENCE = 40.0  # for all of a command, its start on a busy machine included [s]
-AFTER_SIGNAL = 3.0  # in which all processes must have ended [s]
+AFTER_SIGNAL = 20.0  # on a busy machine, in which all processes must have ended [s]
 SLACK = 100.0  # libraries that are mapped beside the data of the process [MB]
 
 
@@ -93,10 +93,10 @@ def hostile_query(random: Random) -> str:
     if kind == 0:
         return random.choice(RECURSIONS)
     if kind == 1:
-        depth = _number(random, 1, 5)
+        depth = _number(random, 1, 4.4)
         return f"SELECT {'(' * depth}1{')' * depth}"
     if kind == 2:
-        terms = " + ".join("1" for _ in range(_number(random, 1, 5)))
+        terms = " + ".join("1" for _ in range(_number(random, 1, 4.4)))
         return f"SELECT {terms}"
     if kind == 3:
         columns = ", ".join(f"x AS c{k}" for k in range(_number(random, 1, 3.5)))

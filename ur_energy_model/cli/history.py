@@ -425,13 +425,17 @@ def _write_json(names: list[str], rows: Iterator[tuple[Any, ...]], result: Query
     def text(row: tuple[Any, ...]) -> str:
         return json.dumps(plain(dict(zip(names, row, strict=True))), allow_nan=False, default=str)
 
+    def write(part: str) -> None:
+        with result.paused():  # such as a pager that waits for its user
+            sys.stdout.write(part)
+
     first = next(rows, None)  # a query that fails prints nothing
-    sys.stdout.write(f'{{"columns": {json.dumps(names)}, "rows": [')
-    sys.stdout.write("" if first is None else text(first))
+    write(f'{{"columns": {json.dumps(names)}, "rows": [')
+    write("" if first is None else text(first))
     for row in rows:
-        sys.stdout.write(f", {text(row)}")
+        write(f", {text(row)}")
     told = {"warnings": result.warnings, "lost": result.lost}
-    sys.stdout.write(f"], {json.dumps(told)[1:]}\n")
+    write(f"], {json.dumps(told)[1:]}\n")
 
 
 def _cell(value: Any) -> Any:

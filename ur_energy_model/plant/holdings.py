@@ -298,20 +298,35 @@ class _Check:
                     reason=self._words[file.path],
                     command=command,
                 )
-        known = {record.source for record in self._records}
-        for source in sorted(self._unrecorded() - known):
+        for source in sorted(unrecorded(self._store, self._good, self._records)):
             yield Loss("sources", None, source, None, None, None, 1, (), "lost", command)
-
-    def _unrecorded(self) -> set[str]:
-        """Sources of files of `seconds` of one bag each."""
-        return {
-            file.source
-            for file in self._good
-            if file.table == "seconds" and file.source and not file.live and own_path(file.path)
-        }
 
     def _add(self, bag: str) -> str:
         return shlex.join(["ur_energy", "history", "add", self._store.address, bag])
+
+
+def unrecorded(
+    store: StoreFiles, good: Sequence[StoredFile], records: Sequence[SourceRecord]
+) -> set[str]:
+    """Bags that have rows in good files of `seconds`, and no record.
+
+    Footers of files of several bags are read only of arms with more rows than the records state.
+    """
+    known = {record.source for record in records}
+    rows: Counter[str | None] = Counter()
+    files = [file for file in good if file.table == "seconds" and not file.live]
+    files = [file for file in files if own_path(file.path) is not None]
+    for file in files:
+        rows[file.arm] += file.rows or 0
+    for record in records:
+        rows[record.arm] -= record.rows.get("seconds", 0)
+    found: set[str] = set()
+    for file in files:
+        if file.source:
+            found.add(file.source)
+        elif rows[file.arm]:
+            found.update(store.parts(file))
+    return found - known
 
 
 def is_made_up_for(

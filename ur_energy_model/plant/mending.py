@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from ur_energy_model.plant.energy_parts import NOTHING
-from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for
+from ur_energy_model.plant.holdings import BadFiles, bad_files, is_made_up_for, unrecorded
 from ur_energy_model.plant.rows import joint_rows
-from ur_energy_model.plant.schema import LIVE, UNDIVIDED, ModelRow, SourceKeys, model_row
+from ur_energy_model.plant.schema import UNDIVIDED, ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import COUNTED, SourceRecord, joined, records_table
 from ur_energy_model.plant.store_content import Change, StoreContent, is_open, joined_name
 from ur_energy_model.plant.store_files import StoredFile
@@ -72,21 +72,21 @@ class Mender:
 
     def _lost_records(self) -> list[SourceRecord]:
         """Records of bags that have rows in good files, and are in no good file of `sources`."""
-        known = {record.source for record in self._content.records(self._state)}
-        lost = any(file.table == "sources" and file.path in self._bad.words for file in self._all)
-        found: dict[str, SourceRecord | None] = {}
+        records = self._content.records(self._state)
+        found = []
+        for source in sorted(unrecorded(self._files, self._good, records)):
+            record = self._stated_record(source) or self._record_from_rows(source)
+            found += [] if record is None else [record]
+        return found
+
+    def _stated_record(self, source: str) -> SourceRecord | None:
+        """The record of a bag in the footer of a file with rows of it."""
         for file in self._good:
-            if file.table in UNDIVIDED or file.live:
-                continue
-            if lost or (file.source is not None and file.source not in known):
-                for source, part in self._files.parts(file).items():
-                    if source not in known and not source.startswith(LIVE):
-                        found[source] = found.get(source) or part.record
-        return [
-            record
-            for source, stated in found.items()
-            if (record := stated or self._record_from_rows(source)) is not None
-        ]
+            if file.table not in UNDIVIDED and not file.live and file.may_hold(source):
+                part = self._files.parts(file).get(source)
+                if part is not None and part.record is not None:
+                    return part.record
+        return None
 
     def _record_from_rows(self, source: str) -> SourceRecord | None:
         """What is left of a source of an earlier version whose record is lost."""
@@ -141,12 +141,12 @@ class Mender:
             if file.table == "joint_seconds" and file.path in self._bad.words and not is_open(file)
         ]
         lacking = {(file.arm, file.day) for file in gone}
-        shares = {}
-        most: dict[str | None, float] = {}  # joints of each arm
+        counts: dict[str | None, int] = {}  # joints of each arm
         for place, files in seconds.items():
-            shares[place] = _rows(joints[place]) / max(_rows(files), 1)
-            most[place[0]] = max(most.get(place[0], 1.0), shares[place])
-        lacking |= {place for place, share in shares.items() if share < most[place[0]]}
+            arm = place[0]
+            counts[arm] = counts.get(arm) or self._joints(files[0])
+            if _rows(joints[place]) < counts[arm] * _rows(files):
+                lacking.add(place)
         made: list[StoredFile] = []
         for place in lacking & seconds.keys():
             for live in (False, True):
@@ -154,6 +154,11 @@ class Mender:
                 known = [file for file in joints[place] if file.live == live]
                 made += self._joints_of(own, known)
         return made, gone
+
+    def _joints(self, file: StoredFile) -> int:
+        """Number of joints of an arm, by the first row of a file of `seconds`; 0 without any."""
+        rows = self._files.dataset("seconds", [file]).head(1, columns=["joints"]).to_pylist()
+        return len(rows[0]["joints"] or ()) if rows else 0
 
     def _joints_of(
         self, seconds: Sequence[StoredFile], there: Sequence[StoredFile]

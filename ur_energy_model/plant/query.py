@@ -13,7 +13,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NamedTuple
@@ -53,16 +53,15 @@ class Query(ClosedOnExit):
     """The result of one SELECT statement; a context manager.
 
     `warnings` and `lost` are those of the store (`Holdings`, the latter as entries), `schema` that
-    of the result, with unique names of columns; `left` is the time that is left [s], `pid` the
-    number of the process.
+    of the result, with unique names of columns; `pid` is the number of the process.
 
     Args:
         address: of the store.
         sql: the statement.
         period: of the rows.
         arms: of the rows, () for all.
-        timeout: time for which the result is waited for [s], all of it together; time that passes
-            while what came is used is not counted.
+        timeout: longest time until the whole result has been read [s]; time in `paused` is not
+            counted.
 
     Raises:
         StoreError: the store cannot be read.
@@ -80,7 +79,7 @@ class Query(ClosedOnExit):
         timeout: float = TIMEOUT,
     ) -> None:
         self._timeout = timeout
-        self.left = timeout
+        self._end = 0.0
         if sql != sql.encode(errors="replace").decode():
             raise SqlError("is not UTF-8 text", "repair the query")
         self._pipe, theirs = Pipe()
@@ -90,7 +89,9 @@ class Query(ClosedOnExit):
         try:
             with suppress(BrokenPipeError):
                 self._pipe.send_bytes(_request(address, sql, period or Period(), arms))
-            opened = json.loads(self._receive(_OPENED, counted=False).content)
+            self._end = time.monotonic() + START
+            opened = json.loads(self._receive(_OPENED).content)
+            self._end = time.monotonic() + timeout
             self.warnings = tuple(opened["warnings"])
             self.lost = tuple(opened["lost"])
             with pa.ipc.open_stream(self._receive(_SCHEMA).content) as stream:
@@ -112,20 +113,27 @@ class Query(ClosedOnExit):
             with pa.ipc.open_stream(message.content) as stream:
                 yield from stream
 
-    def _receive(self, kind: bytes, *, counted: bool = True) -> _Message:
-        """The next message, of a kind or the last one."""
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block whose time is not counted, such as one in which a reader of the result waits."""
         began = time.monotonic()
         try:
-            if not self._pipe.poll(self.left if counted else START):
-                if not counted:
-                    raise SqlError("cannot open the store in time", "repeat the command later")
+            yield
+        finally:
+            self._end += time.monotonic() - began
+
+    def _receive(self, kind: bytes) -> _Message:
+        """The next message, of a kind or the last one."""
+        try:
+            left = self._end - time.monotonic()
+            if left < 0.0 or not self._pipe.poll(left):
+                if kind == _OPENED:
+                    raise SqlError("cannot begin: the store is not open yet", "try again later")
                 remedy = "query fewer days or arms, or give --timeout SECONDS"
                 raise SqlError(f"takes longer than {self._timeout:g} s", remedy)
             received = self._pipe.recv_bytes()
         except (EOFError, ConnectionError):  # an allocation failed where that cannot be handled
             raise _too_much() from None
-        if counted:
-            self.left = max(0.0, self.left - (time.monotonic() - began))
         message = _Message(received[:1], received[1:])
         if message.kind == _REFUSED:
             name, source, problem, remedy = json.loads(message.content)

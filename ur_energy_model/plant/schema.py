@@ -271,6 +271,11 @@ def model_key(model: Path | None) -> str:
     return GENERIC if digest is None else digest[:DIGITS]
 
 
+def content_key(content: str | None) -> str | None:
+    """The same of the content of a model file."""
+    return None if content is None else hashlib.sha256(content.encode()).hexdigest()[:DIGITS]
+
+
 ModelRow = Mapping[str, str | None]  # a row of the table `models`
 
 

@@ -50,6 +50,7 @@ from ur_energy_model.plant.schema import (
     ModelRow,
     SourceKeys,
     arrow_schema,
+    content_key,
     model_key,
     model_row,
 )
@@ -144,7 +145,7 @@ class HistoryStore:
             return generic_model(record.robot), row
         if key == record.model and model is not None:
             return model, None
-        if row is not None and row["content"] is not None:
+        if row is not None and content_key(row["content"]) == record.model:
             with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
                 file.write(row["content"])
                 file.flush()
@@ -174,12 +175,16 @@ class HistoryStore:
             taken = {record.source for record in self._content.records(state)}
             old = list(old_sources(self._files))
             left = [each for each in old if each.source not in taken and not _is_known(each, state)]
-            if not len(state.files) and not left:
-                remedy = "add recordings with ur_energy history add"
-                raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
+            self._refuse_nothing(state, left)
             return compare(
                 self._files, state, self._content.records(state), old, left, first, last, arms
             )
+
+    def _refuse_nothing(self, state: State, old: Sequence[OldSource]) -> None:
+        """Refuse a folder that is no store, or an empty one."""
+        if not len(state.files) and not old:
+            remedy = "add recordings with ur_energy history add"
+            raise StoreError(self.address, "is no history store, or holds nothing yet", remedy)
 
     def rows(self, table: str, holdings: Holdings) -> ds.Dataset:
         """Rows of the files that count, with the columns of today's schema, null in older files.
@@ -323,6 +328,8 @@ class HistoryStore:
         is mended first, see `mend`. Returns how many files counted before and after, and how many
         old ones were removed.
         """
+        with self._problems("read"):
+            self._refuse_nothing(self._log.read(), list(old_sources(self._files)))
         self.take_over()
         self.mend()
         with self._problems("written"):
@@ -401,7 +408,8 @@ class HistoryStore:
         the tables leave them out, so that other programs can read the rest.
         """
         with self._problems("written"):
-            self._change(lambda state: Mender(self._content, state).change, always=True)
+            if len(self._log.read().files):
+                self._change(lambda state: Mender(self._content, state).change, always=True)
 
     # Changes of the log
 
@@ -455,16 +463,17 @@ class HistoryStore:
             if file.source is not None:
                 gone += [file] if file.source == source else []
             elif file.lost or not self._content.is_good(file):
-                gone += [file] if self._is_made_up_for(state, file, source) else []
+                gone += [file] if self._is_last_of(state, file, source) else []
             elif file.may_hold(source) and source in self._files.parts(file):
                 rest = self._files.rows(file.table, [file], ds.field("source") != source)
                 parts = without(self._files.parts(file), source)
                 gone.append(file)
-                place = (file.table, file.arm or "", file.day or "")
-                kept.append(self._files.write(*place, joined_name([file]), rest, parts))
+                if len(rest):
+                    place = (file.table, file.arm or "", file.day or "")
+                    kept.append(self._files.write(*place, joined_name([file]), rest, parts))
         return kept, gone
 
-    def _is_made_up_for(self, state: State, file: StoredFile, source: str) -> bool:
+    def _is_last_of(self, state: State, file: StoredFile, source: str) -> bool:
         """Whether all bags that can have had rows in a lost file, but for one, are whole."""
         others = [
             record

@@ -191,6 +191,8 @@ class StoreLog:
         assert state.log is not None
         changed = state.log.transaction_version(f"table:{table}") or 0
         own = self._logs.read(table)
+        if own.number() > changed:  # another process has published a later commit
+            raise ConflictError
         log = own.table
         if log is None:
             log = self._logs.created(table, again=own.damage is not None)
