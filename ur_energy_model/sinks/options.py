@@ -27,8 +27,8 @@ class SinkOptions:
         metavar="A:P", bare="", launch=True,
     )
     foxglove_origins: tuple[str, ...] = option(
-        (), "sites whose pages may connect to a server for Foxglove too, such as "
-        "http://dashboards.example; by default those of this machine and of Foxglove",
+        (), "no effect any more: pages of all sites may connect to a server for Foxglove, where a "
+        "browser reaches its address",
         flags=("--foxglove-origin",), metavar="ORIGIN", launch=True,
     )
     mcap: tuple[Path, ...] = option(
