@@ -21,7 +21,7 @@ from ur_energy_model.options import add_options, host_address, number
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
 
-BAG_SUFFIXES = (".mcap", ".db3")  # of files that are recordings
+BAG_SUFFIXES = (".mcap", ".db3", ".zstd")  # of files that are recordings
 
 
 def is_recording(path: Path) -> bool:

@@ -49,7 +49,7 @@ def refusal(path):
     [
         ("message_count: ", "message_count: -", "must be 0 to"),
         ("custom_data:", "custom_data: &x", "aliases"),
-        ("compression_mode: ''", "compression_mode: FILE", "'FILE' is not supported"),
+        ("compression_mode: ''", "compression_mode: PAGE", "'PAGE' is not supported"),
         ("  - bag_0.mcap", "  - ../secret.mcap", "leads out of the bag"),
         ("  - bag_0.mcap", "  - /etc/passwd", "leads out of the bag"),
         ("  - bag_0.mcap", "  - bag_0.mcap\n  - bag_0.mcap", "occurs twice"),
@@ -72,7 +72,7 @@ def test_what_is_not_a_bag_is_refused(tmp_path, bag):
     for name in ("nothing", "folder", "file", "fifo"):
         assert str(tmp_path / name) in refusal(tmp_path / name)
     (bag / "bag_0.mcap").unlink()
-    assert "bag_0.mcap: is missing" in refusal(bag)
+    assert "bag_0.mcap is missing" in refusal(bag)
     BagWriter(tmp_path / "empty", TELEMETRY.info, FIELDS).close()
     assert "holds no samples" in refusal(tmp_path / "empty")
     (tmp_path / "folder" / "x_0.mcap").write_bytes(b"rubbish" * 100)

@@ -7,9 +7,10 @@ too. The names are those that MCAP files state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO, BinaryIO
 
 from ur_energy_model.errors import optional_import
 
@@ -71,6 +72,65 @@ def unpacked(name: str, packed: bytes | memoryview, size: int) -> bytes:
     if len(body) != size:
         raise UnpackingError
     return body
+
+
+ZSTD_FRAME = b"\x28\xb5\x2f\xfd"
+"""First bytes of what zstd packed."""
+_FRAME_HEAD = 18  # largest header of a frame [bytes]
+_PIECE = 1 << 20  # part of a file that is unpacked at once [bytes]
+
+
+def unpacked_message(packed: bytes, largest: int) -> bytes:
+    """A message that was packed on its own by zstd.
+
+    Args:
+        packed: begins with ZSTD_FRAME.
+        largest: size of the largest possible message [bytes].
+
+    Raises:
+        UnpackingError: it cannot be unpacked, or is larger.
+        MissingPackageError: zstandard is not installed.
+    """
+    with optional_import():
+        import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
+    try:
+        with unpacker.stream_reader(packed) as reader:
+            message = bytes(reader.read(largest + 1))
+    except (zstandard.ZstdError, MemoryError):
+        raise UnpackingError from None
+    if len(message) > largest:
+        raise UnpackingError
+    return message
+
+
+def unpack_zstd_file(source: BinaryIO, target: IO[bytes]) -> Iterator[int]:
+    """Unpack a file, piece by piece; yields the size of each piece before it is written [bytes].
+
+    Raises:
+        UnpackingError: it cannot be unpacked, or ends too early.
+        MissingPackageError: zstandard is not installed.
+        OSError: a file cannot be read or written.
+    """
+    with optional_import():
+        import zstandard
+
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_CHUNK)
+    total = 0
+    try:
+        begin = source.read(_FRAME_HEAD)
+        stated = zstandard.frame_content_size(begin)  # -1 if the frame does not state it
+        source.seek(0)
+        with unpacker.stream_reader(source, read_across_frames=True, closefd=False) as reader:
+            while piece := reader.read(_PIECE):
+                total += len(piece)
+                yield len(piece)
+                target.write(piece)
+    except (zstandard.ZstdError, MemoryError):
+        raise UnpackingError from None
+    if total < max(stated, 1):
+        raise UnpackingError
 
 
 def _from_zstd(packed: bytes | memoryview, size: int) -> bytes:

@@ -25,6 +25,7 @@ from ur_energy_model.telemetry.bag.metadata import (
     read_metadata,
     removed_samples,
 )
+from ur_energy_model.telemetry.bag.storage import present_files, storage_files
 from ur_energy_model.telemetry.samples import RecordingInfo
 
 DEFAULT_NAME = "{arm}_{date}_{time}"
@@ -110,27 +111,25 @@ def bag_files(path: Path) -> tuple[list[Path], BagMetadata | None]:
         problem = "is neither a folder nor a regular file" if path.exists() else "no such bag"
         raise RecordingError(path, problem, "check the path")
     if not (path / FILE_NAME).exists():
-        files = sorted(path.glob("*.mcap"), key=file_number)
+        files = sorted(storage_files(path), key=file_number)
         if not files:
-            problem = f"is not a bag: it has neither {FILE_NAME} nor .mcap files"
+            problem = f"is not a bag: it has neither {FILE_NAME} nor .mcap or .db3 files"
             remedy = "name the directory that ur_energy record or import made"
             raise RecordingError(path, problem, remedy)
         return in_order_of_time(files), None
     metadata = read_metadata(path)
-    files = [path / entry.name for entry in metadata.files]
-    for file in files:
-        if not file.is_file():
-            raise RecordingError(file, "is missing from the bag", "copy the whole bag again")
-    return in_order_of_time(files) if metadata.storage == "mcap" else files, metadata
+    files = present_files(path, [entry.name for entry in metadata.files])
+    return in_order_of_time(files), metadata
 
 
 def in_order_of_time(files: list[Path]) -> list[Path]:
-    """MCAP files of a bag in order of their first samples; files may be renamed into each other.
+    """Files of a bag in order of their first samples; MCAP files may be renamed into each other.
 
-    Files without readable samples stay behind the one before.
+    Files without readable samples stay behind the one before. Other files keep their order.
     """
     starts, start = dict[Path, int](), 0
-    for file in files if len(files) > 1 else ():
+    all_mcap = all(file.suffix == ".mcap" for file in files)
+    for file in files if len(files) > 1 and all_mcap else ():
         with suppress(RecordingError):
             first = next(McapReader(file).blocks(TELEMETRY_TOPIC), None)
             start = start if first is None else int(first.time[0])
@@ -140,7 +139,7 @@ def in_order_of_time(files: list[Path]) -> list[Path]:
 
 def file_number(path: Path) -> tuple[int, str]:
     """Sort key of the files of a bag, by the number at the end of their names."""
-    tail = path.stem.rpartition("_")[2]
+    tail = path.name.partition(".")[0].rpartition("_")[2]
     return (int(tail) if tail.isascii() and tail.isdigit() else -1), path.name
 
 

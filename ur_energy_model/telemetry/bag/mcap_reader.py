@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -35,7 +36,7 @@ from ur_energy_model.telemetry.bag.mcap_format import (
 )
 from ur_energy_model.telemetry.bag.messages import EVENTS_TOPIC, decode_event
 from ur_energy_model.telemetry.samples import equal_runs
-from ur_energy_model.typing import Indices
+from ur_energy_model.typing import Bytes, Indices
 
 Places = tuple[Indices, Indices]
 """Offsets [n] and lengths [n] of the contents of messages in a chunk."""
@@ -54,6 +55,8 @@ _WINDOW, _MOST_WINDOW = 64 << 10, 16 << 20
 """Part of a file that is searched at once, at first and at most [bytes]."""
 _LOOSE = 1 << 20  # messages outside chunks are read in groups of about this size [bytes]
 _BLOCK_ROWS = 4096
+_MOST_SORTED = 128 << 20  # largest volume of messages that are sorted together [bytes]
+_LOG_TIME_OFFSET = 6  # of the log time in the content of a message: behind channel and sequence
 
 
 def budget_of(source: Path, files: Sequence[Path]) -> Budget:
@@ -91,9 +94,71 @@ class McapReader:
         self._contents: dict[tuple[int, int], bytes] = {}
 
     def blocks(self, end: str = "") -> Iterator[MessageBlock]:
-        """Messages of the topics whose names end so, some thousands of one size at once."""
-        for body in self.bodies():
-            yield from self.blocks_of(body, end)
+        """Messages of the topics whose names end so, some thousands of one size at once.
+
+        Those of one channel are in order of their log times, as rosbag2 reads them: chunks that
+        overlap in time are sorted together. Files without an index are sorted chunk by chunk.
+        """
+        groups = self._overlapping_chunks()
+        if groups is None:
+            for body in self.bodies():
+                yield from self.blocks_of(body, end)
+            return
+        for group in groups:
+            yield from self._sorted_blocks(group, end)
+
+    def _overlapping_chunks(self) -> list[list[ChunkIndex]] | None:
+        """Groups of chunks that overlap in time, in order; None if the file is in order itself."""
+        summary = self.summary
+        chunks = [] if summary is None else [each for each in summary.chunks if each.end_time]
+        groups: list[list[ChunkIndex]] = []
+        latest = -1
+        for chunk in sorted(chunks, key=lambda each: (each.start_time, each.offset)):
+            if groups and chunk.start_time < latest:
+                groups[-1].append(chunk)
+            else:
+                groups.append([chunk])
+            latest = max(latest, chunk.end_time)
+        offsets = [chunk.offset for group in groups for chunk in group]
+        in_order = all(len(group) == 1 for group in groups) and offsets == sorted(offsets)
+        return None if in_order else groups
+
+    def _sorted_blocks(self, chunks: Sequence[ChunkIndex], end: str) -> Iterator[MessageBlock]:
+        """Such messages of chunks that overlap in time, in order of their log times.
+
+        RecordingError: they are too many to be sorted in memory.
+        """
+        blocks: dict[int, list[MessageBlock]] = {}
+        volume = 0
+        for chunk in sorted(chunks, key=lambda each: each.offset):
+            for block in self.blocks_of(self.chunk(chunk.offset), end):
+                blocks.setdefault(block.channel, []).append(block)
+                volume += block.records.nbytes
+            if volume > _MOST_SORTED:
+                problem = "its messages are out of order over more than can be sorted here"
+                remedy = "sort it once: ros2 bag convert, or rosbags-convert"
+                raise self.refuse(problem, remedy)
+        for channel, found in blocks.items():
+            yield from merged_blocks(channel, found)
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """The summary of the file; None without one. Its schemas and channels are noted."""
+        if self._report is not None:  # the file may be damaged
+            return None
+        try:
+            summary = summary_of(self.path)
+            if summary is not None:
+                with open_regular(self.path) as file:
+                    op, start, end = _record_at(file, len(MAGIC), file.seek(0, os.SEEK_END))
+                    if op == Op.HEADER:
+                        self.note(op, _read(file, start, min(end - start, MAX_DEFINITION + 1)))
+        except OSError:  # it is read again
+            return None
+        if summary is not None:
+            self.schemas.update({schema.id: schema for schema in summary.schemas})
+            self.channels.update({channel.id: channel for channel in summary.channels})
+        return summary
 
     def bodies(self) -> Iterator[bytes]:
         """The records of each chunk, and groups of messages outside chunks."""
@@ -236,8 +301,8 @@ class McapReader:
 
     def note_indexed_metadata(self) -> None:
         """Note all metadata now, where the summary lists them: recovered files have them last."""
+        summary = self.summary
         with suppress(OSError), open_regular(self.path) as file:  # it is read again
-            summary = summary_of(self.path)
             for place, length, _ in [] if summary is None else summary.metadata:
                 op, start, end = _record_at(file, place, place + length)
                 self._is_indexed = op == Op.METADATA and end == place + length
@@ -264,7 +329,7 @@ class McapReader:
             raise self.refuse(f"has {error}") from None
 
     def blocks_of(self, body: bytes, end: str) -> Iterator[MessageBlock]:
-        """Such messages in the records of a chunk; those of one channel stay in order."""
+        """Such messages in the records of a chunk, those of one channel in order of log times."""
         for channel, places in self.message_places(body).items():
             if channel in self.channels and self.channels[channel].topic.endswith(end):
                 yield from blocks_at(body, channel, places)
@@ -304,9 +369,43 @@ class McapReader:
         }
 
 
+def merged_blocks(channel: int, blocks: Sequence[MessageBlock]) -> Iterator[MessageBlock]:
+    """Messages of a channel in order of their log times, those of equal times in that of blocks."""
+    times = np.concatenate([block.time for block in blocks])
+    widths = np.concatenate(
+        [np.full(len(block.records), block.payload.shape[1]) for block in blocks]
+    )
+    order = np.argsort(times, kind="stable")
+    of_width = {width: np.flatnonzero(widths == width) for width in np.unique(widths).tolist()}
+    records = {
+        width: np.concatenate([each.records for each in blocks if each.payload.shape[1] == width])
+        for width in of_width
+    }
+    for run in equal_runs(widths[order]):
+        width = int(widths[order[run.start]])
+        for first in range(run.start, run.stop, _BLOCK_ROWS):
+            rows = order[first : min(first + _BLOCK_ROWS, run.stop)]
+            places = np.searchsorted(of_width[width], rows)
+            yield MessageBlock(channel, records[width][places])
+
+
+def _in_order_of_log_time(data: Bytes, places: Places) -> Places:
+    """Places of messages in the records of a chunk, in order of their log times."""
+    starts, lengths = places
+    if len(starts) < 2:
+        return places
+    bytes_of_times = data[(starts + _LOG_TIME_OFFSET)[:, None] + np.arange(8)]
+    times = bytes_of_times.copy().view("<u8")[:, 0]
+    if (times[1:] >= times[:-1]).all():
+        return places
+    order = np.argsort(times, kind="stable")
+    return starts[order], lengths[order]
+
+
 def blocks_at(body: bytes, channel: int, places: Places) -> Iterator[MessageBlock]:
-    """The messages of a channel at these places in the records of a chunk."""
-    data, (starts, lengths) = np.frombuffer(body, np.uint8), places
+    """The messages of a channel at these places in a chunk, in order of their log times."""
+    data = np.frombuffer(body, np.uint8)
+    starts, lengths = _in_order_of_log_time(data, places)
     for part in equal_runs(lengths):
         length = int(lengths[part.start])
         step = PREFIX.size + length

@@ -35,6 +35,8 @@ LIMITS = ReadingLimits(size=16_000_000, values=200_000)  # enough for a bag of t
 _LATCHED_TEXT = re.compile(rf"durability: (?:{LATCHED}|1)\b")
 LONGEST_FILE_NAME = 255  # longest name that common file systems take [bytes]
 _REMEDY = "rebuild it with 'ur_energy recover'"
+_NO_COMPRESSION = ("", "none", "storage")
+_COMPRESSIONS = ("file", "message")
 _COUNT = integer(0, 2**63)
 _TIME = integer(-(2**63), 2**63)
 
@@ -152,9 +154,7 @@ def read_metadata(folder: Path) -> BagMetadata:
         if name in files:  # a bag is read as long as its files are
             raise item.refuse(f"file '{excerpt(name)}' occurs twice")
         files[name] = FileEntry(name, 0, 0, 0)
-    mode = root.read("compression_mode", YamlTree.written, "")
-    if mode.lower() not in {"", "none"}:
-        raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
+    _check_compression(root)
     entries = root.get("files")
     for name, item in zip(files, [] if entries is None else entries.items(), strict=False):
         entry = Record(item)
@@ -184,6 +184,22 @@ def read_metadata(folder: Path) -> BagMetadata:
         if child.is_scalar
     }
     return BagMetadata([*files.values()], topics, own, root["storage_identifier"].written())
+
+
+def _check_compression(root: Record) -> None:
+    """Refuse compressions of whole files and of messages that are not read.
+
+    rosbag2 writes FILE and MESSAGE, other writers the same in lower case, and `storage` for chunks.
+    """
+    mode = root.read("compression_mode", YamlTree.written, "")
+    if mode.lower() in _NO_COMPRESSION:
+        return
+    if mode.lower() not in _COMPRESSIONS:
+        raise root["compression_mode"].refuse(f"'{excerpt(mode)}' is not supported")
+    name = root.read("compression_format", YamlTree.written, "")
+    if name.lower() not in ("", "zstd"):
+        problem = f"'{excerpt(name)}' is not supported; convert the bag to zstd, or unpack it"
+        raise root["compression_format"].refuse(problem)
 
 
 def _nanoseconds(tree: YamlTree | None, key: str) -> int:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +17,11 @@ from numpy.typing import NDArray
 from ur_energy_model.errors import MissingFieldError, RecordingError
 from ur_energy_model.files import Budget
 from ur_energy_model.telemetry.bag.cdr import CdrError
+from ur_energy_model.telemetry.bag.compression import (
+    ZSTD_FRAME,
+    UnpackingError,
+    unpacked_message,
+)
 from ur_energy_model.telemetry.bag.files import bag_files
 from ur_energy_model.telemetry.bag.mcap_format import RECOVER
 from ur_energy_model.telemetry.bag.mcap_reader import McapReader, budget_of
@@ -27,6 +29,7 @@ from ur_energy_model.telemetry.bag.mcap_writer import LIBRARY
 from ur_energy_model.telemetry.bag.messages import (
     DYNAMIC_JOINT_STATE,
     EVENTS_TOPIC,
+    LOG,
     TELEMETRY_TOPIC,
     TelemetryLayout,
     decode_event,
@@ -37,6 +40,9 @@ from ur_energy_model.telemetry.bag.metadata import (
     info_of_custom,
     notes_of_custom,
 )
+from ur_energy_model.telemetry.bag.sqlite_reader import lacks_its_log, sqlite_messages
+from ur_energy_model.telemetry.bag.storage import StorageKind, plain_file
+from ur_energy_model.telemetry.plausibility import IMPOSSIBLE_SHARE
 from ur_energy_model.telemetry.samples import (
     NO_LOSSES,
     Event,
@@ -101,16 +107,29 @@ def read_info(path: Path | str) -> RecordingInfo:
 
 def read_events(path: Path | str) -> list[Event]:
     """Events of a bag in order of their stamps. RecordingError: no bag, or a damaged one."""
-    messages = (
-        row.tobytes()
-        for file in bag_files(Path(path))[0]
-        for block in McapReader(file).blocks(EVENTS_TOPIC)
-        for row in block.payload
-    )
+    files, _ = bag_files(Path(path))
+    budget = budget_of(Path(path), files)
     try:
-        return sorted(map(decode_event, messages), key=lambda event: event.stamp)
+        events = [decode_event(message) for message in _event_messages(files, budget)]
     except CdrError as error:
         raise RecordingError(path, f"has a malformed event ({error})", "record again") from None
+    return sorted(events, key=lambda event: event.stamp)
+
+
+def _event_messages(files: Sequence[Path], budget: Budget) -> Iterator[bytes]:
+    """Messages of the topics of events of storage files."""
+    for file in files:
+        with plain_file(file, budget) as (plain, kind):
+            blocks: Iterator[Bytes]
+            if kind == "mcap":
+                blocks = (block.payload for block in McapReader(plain, budget).blocks(EVENTS_TOPIC))
+            else:
+                found = sqlite_messages(plain, EVENTS_TOPIC, LOG.name, MAX_MESSAGE)
+                blocks = (messages for _, messages in found)
+            for messages in blocks:
+                packed = _are_packed(messages)
+                parts = _unpacked_messages(file, messages, budget) if packed else (messages,)
+                yield from (row.tobytes() for part in parts for row in part)
 
 
 # Messages as columns, and each sample once.
@@ -124,8 +143,51 @@ _MIX = np.array([[0x1E3779B97F4A7C15], [0x42B2AE3D27D4EB4F]])
 """Odd factors that make one key of two times."""
 
 
+def _are_packed(messages: Bytes) -> bool:
+    """Whether messages [n, size] are packed one by one, as of `--compression-mode message`.
+
+    Encoded messages begin with two bytes 0 and 1, or 0 and 0.
+    """
+    begin = np.frombuffer(ZSTD_FRAME, np.uint8)
+    return messages.shape[1] >= len(begin) and bool((messages[:1, : len(begin)] == begin).all())
+
+
+def _unpacked_messages(path: Path, messages: Bytes, budget: Budget) -> Iterator[Bytes]:
+    """Messages [n, size] that are packed one by one, unpacked, those of one size together.
+
+    RecordingError: one of them cannot be unpacked, or is larger than any message.
+    """
+    try:
+        unpacked = [unpacked_message(row.tobytes(), MAX_MESSAGE) for row in messages]
+    except UnpackingError:
+        problem = "has a packed message that cannot be unpacked"
+        raise RecordingError(path, problem, RECOVER, field=TELEMETRY_TOPIC) from None
+    for _, group in groupby(unpacked, len):
+        data = b"".join(members := list(group))
+        budget.spend(volume=len(data))
+        yield np.frombuffer(data, np.uint8).reshape(len(members), -1)
+
+
 def _cut(samples: Samples, part: slice | Mask) -> Samples:
     return {name: values[part] for name, values in samples.items()}
+
+
+def _distinct_repetitions(samples: Samples, new: Mask) -> int:
+    """Number of samples that are not new, follow one of the same times, and have other values."""
+    rows = np.flatnonzero(~new)
+    rows = rows[rows > 0]
+    differ = np.zeros(len(rows), dtype=bool)
+    same = np.ones(len(rows), dtype=bool)
+    for name, values in samples.items():
+        with np.errstate(invalid="ignore"):
+            unlike = values[rows] != values[rows - 1]
+        unlike &= ~(np.isnan(values[rows]) & np.isnan(values[rows - 1]))
+        changed = unlike.reshape(len(rows), -1).any(axis=1)
+        if name in ("timestamp", STAMP):
+            same &= ~changed
+        else:
+            differ |= changed
+    return int(np.count_nonzero(same & differ))
 
 
 class TelemetryDecoder:
@@ -295,22 +357,6 @@ class NotePlacer:
 
 # One pass over a bag.
 
-_GROUP = 1000
-"""Messages of one size in sqlite3 storage that are decoded together."""
-_LARGEST = 1 << 30
-"""Largest text or value that sqlite may build [bytes]; telemetry is checked before it is read."""
-_LIMIT_LENGTH = 0
-"""Number of that limit in sqlite's interface; Python names it from 3.11 on."""
-_REMEDY = "convert the bag to MCAP storage"
-_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
-_KINDS = "SELECT type, sql FROM sqlite_master WHERE name = ?"
-_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
-_SIZES = (
-    "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' "
-    "OR length(data) NOT BETWEEN 12 AND ?)"
-)
-_MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
-
 
 class _BagReader:
     """One pass over a bag; `chosen` are the RTDE names to read, None for all."""
@@ -331,27 +377,54 @@ class _BagReader:
         self._file_starts: list[int] = []
         self._seen = SeenSamples()
         self._decoded = self._repeated = self._reported = self._returned = 0
+        self._distinct = 0
+        """Samples that were taken as repeated by their times, although their values differ."""
         self._last_time = math.nan
 
     def parts(self) -> Iterator[Samples]:
         """Decoded samples, some hundreds at a time."""
-        mcap = self._metadata is None or self._metadata.storage == "mcap"
+        lacking = list[Path]()
         for file in self._files:
-            for part in self._mcap_parts(file) if mcap else self._sqlite_parts(file):
-                new = self._seen.are_new(part["timestamp"], part[STAMP])
-                self._place(self._notes.count(new, part[STAMP]))
-                self._decoded += int(np.count_nonzero(new))
-                self._repeated += int(np.count_nonzero(~new))
-                yield part if new.all() else _cut(part, new)
+            with plain_file(file, self._budget) as (plain, kind):
+                if kind == "sqlite3" and lacks_its_log(plain):
+                    lacking.append(file)
+                for part in self._parts_of(plain, kind):
+                    new = self._seen.are_new(part["timestamp"], part[STAMP])
+                    self._place(self._notes.count(new, part[STAMP]))
+                    self._decoded += int(np.count_nonzero(new))
+                    self._repeated += int(np.count_nonzero(~new))
+                    if not new.all():
+                        self._distinct += _distinct_repetitions(part, new)
+                        part = _cut(part, new)
+                    yield part
         count = self._decoded + self._repeated
         if count == 0:
             problem = f"holds no samples on {TELEMETRY_TOPIC}"
             remedy = "record or import telemetry with ur_energy"
             raise RecordingError(self._path, problem, remedy)
+        if self._distinct > max(1.0, IMPOSSIBLE_SHARE * count):
+            problem = (
+                f"{self._distinct} of {count} samples have the times of the one before, and other "
+                "values: its clock is too coarse"
+            )
+            remedy = "make it anew with finer times, or import it as CSV with --rate HZ"
+            raise RecordingError(self._path, problem, remedy, field="timestamp")
         expected = 0 if self._metadata is None else self._metadata.samples
         if count < expected:
             problem = f"is truncated: {count} of {expected} samples are there"
-            raise RecordingError(self._path, problem, f"copy the bag again, or {RECOVER}")
+            remedy = f"copy the bag again, or {RECOVER}"
+            if lacking:
+                remedy = f"copy {lacking[0].name}-wal too, which was left beside it"
+            raise RecordingError(self._path, problem, remedy)
+
+    def _parts_of(self, file: Path, kind: StorageKind) -> Iterator[Samples]:
+        """Decoded samples of a storage file that is not packed as a whole."""
+        if kind == "mcap":
+            yield from self._mcap_parts(file)
+            return
+        name = DYNAMIC_JOINT_STATE.name
+        for topic, messages in sqlite_messages(file, TELEMETRY_TOPIC, name, MAX_MESSAGE):
+            yield from self._samples(topic, messages, constant_layout=False)
 
     def _mcap_parts(self, file: Path) -> Iterator[Samples]:
         reader, first = McapReader(file, self._budget), self._decoded
@@ -371,38 +444,6 @@ class _BagReader:
         # Programs of samples that an earlier file has too do not go on in the next one.
         self._programs = [program for program in self._programs if program[0] < self._decoded]
 
-    def _sqlite_parts(self, path: Path) -> Iterator[Samples]:
-        try:
-            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as file:
-                if hasattr(file, "setlimit"):  # Python 3.11
-                    file.setlimit(_LIMIT_LENGTH, _LARGEST)
-                file.execute("PRAGMA trusted_schema = OFF")
-                file.execute("PRAGMA temp_store = FILE")
-                for table, needed in _TABLES.items():
-                    kinds = file.execute(_KINDS, (table,))
-                    plain = [str(sql).upper()[:12] for kind, sql in kinds if kind == "table"]
-                    columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
-                    # Views and computed columns can make any amount of data.
-                    computed = any(column[6] for column in columns)
-                    lacks = needed - {column[1] for column in columns}
-                    if plain != ["CREATE TABLE"] or lacks or computed:
-                        problem = f"has no table '{table}' as bags have it"
-                        raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
-                topics = file.execute(_TOPICS, (TELEMETRY_TOPIC, DYNAMIC_JOINT_STATE.name))
-                for number, topic in topics.fetchall():
-                    wrong = file.execute(_SIZES, (number, MAX_MESSAGE)).fetchone()
-                    if wrong is not None:
-                        problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
-                        raise RecordingError(path, problem, _REMEDY)
-                    rows = enumerate(data for (data,) in file.execute(_MESSAGES, (number,)))
-                    groups = groupby(rows, lambda row: (len(row[1]), row[0] // _GROUP))
-                    for (size, _), group in groups:
-                        data = np.frombuffer(b"".join(row for _, row in group), np.uint8)
-                        messages = data.reshape(-1, size)
-                        yield from self._samples(topic, messages, constant_layout=False)
-        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
-            raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
-
     def _samples(self, topic: str, messages: Bytes, *, constant_layout: bool) -> Iterator[Samples]:
         """Samples of messages [n, size] of a topic, which must be the one of all messages."""
         if self._topic not in (None, topic):
@@ -410,7 +451,11 @@ class _BagReader:
             remedy = "convert it to a bag for each arm"
             raise RecordingError(self._path, f"holds the samples of two arms: {both}", remedy)
         self._topic = topic
-        return self._decoder.decode(messages, constant_layout=constant_layout)
+        if not _are_packed(messages):
+            yield from self._decoder.decode(messages, constant_layout=constant_layout)
+            return
+        for unpacked in _unpacked_messages(self._path, messages, self._budget):
+            yield from self._decoder.decode(unpacked, constant_layout=False)
 
     def _take_metadata(self, records: Iterable[tuple[str, Mapping[str, str]]], first: int) -> None:
         """Provenance and gaps of a file whose first sample has index `first` in the bag."""

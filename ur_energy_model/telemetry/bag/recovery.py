@@ -47,6 +47,7 @@ from ur_energy_model.telemetry.bag.reader import (
     SeenSamples,
     TelemetryDecoder,
 )
+from ur_energy_model.telemetry.bag.storage import PACKED
 from ur_energy_model.telemetry.samples import Gap, find_gaps, typical_step
 from ur_energy_model.typing import Mask
 
@@ -77,8 +78,10 @@ def recover_bag(path: Path) -> Recovery:
     """
     files = [path] if path.is_file() else in_order_of_time(_files_of(path))
     if not files:
-        bag_files(path)  # raises if the path is the problem
-        raise RecordingError(path, "has no .mcap files", "name a bag that ur_energy recorded")
+        others, _ = bag_files(path)  # raises if the path is the problem
+        raise _not_recoverable(path, others[0])
+    if any(file.suffix in (".db3", PACKED) for file in files):
+        raise _not_recoverable(path, files[0])
     if any(is_locked(file) for file in files):
         raise RecordingError(path, "is still being recorded", "stop the recording first")
     old, known = None, dict[str, str]()
@@ -113,6 +116,16 @@ def recover_bag(path: Path) -> Recovery:
         reason = error.strerror or str(error)
         raise RecordingError(path, f"cannot be rewritten ({reason})", "check the disk") from None
     return Recovery(samples, len(kept), tuple(problems))
+
+
+def _not_recoverable(bag: Path, file: Path) -> RecordingError:
+    """The error for a bag whose files are no MCAP files."""
+    if file.suffix == PACKED:
+        problem, remedy = "its files are packed as a whole", "unpack them first: zstd -d --rm FILE"
+    else:
+        problem = "is stored by sqlite3, which is not rebuilt here"
+        remedy = "commands read it as it is; if they do not, use sqlite3 FILE .recover"
+    return RecordingError(bag, problem, remedy)
 
 
 def _files_of(folder: Path) -> list[Path]:

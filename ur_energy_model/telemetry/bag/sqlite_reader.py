@@ -1,0 +1,132 @@
+"""Reads the messages of sqlite3 storage, hostile databases too, in bounded memory and time."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import open_regular
+from ur_energy_model.typing import Bytes
+
+GROUP = 1000  # messages of one size that are read together
+_LARGEST = 1 << 30
+"""Largest text or value that sqlite may build [bytes]; telemetry is checked before it is read."""
+_LIMIT_LENGTH = 0
+"""Number of that limit in sqlite's interface; Python names it from 3.11 on."""
+_REMEDY = "convert the bag to MCAP storage"
+_TABLES = {"topics": {"id", "name", "type"}, "messages": {"topic_id", "timestamp", "data"}}
+_KINDS = "SELECT type, sql FROM sqlite_master WHERE name = ?"
+_TOPICS = "SELECT id, name FROM topics WHERE substr(name, -length(?1)) = ?1 AND type = ?2"
+_SIZES = (
+    "SELECT rowid FROM messages WHERE topic_id = ? AND (typeof(data) != 'blob' "
+    "OR length(data) NOT BETWEEN 12 AND ?)"
+)
+_MESSAGES = "SELECT data FROM messages WHERE topic_id = ? ORDER BY timestamp, rowid"
+_SIDE_FILES = ("-wal", "-journal")
+"""What a recorder that was killed leaves beside a database: messages that are not in it yet."""
+_WRITE_AHEAD, _VERSION_PLACE = 2, 18
+"""Version of databases with a write-ahead log, and its place in the file."""
+
+
+class SqliteMessages(NamedTuple):
+    """Messages of one topic and one size, in order of their log times: [n, size]."""
+
+    topic: str
+    messages: Bytes
+
+
+def sqlite_messages(path: Path, end: str, kind: str, largest: int) -> Iterator[SqliteMessages]:
+    """Messages of the topics whose names end so, in order of their log times.
+
+    Args:
+        path: of the database.
+        end: of the names of the topics.
+        kind: type of the messages.
+        largest: size of the largest possible message [bytes].
+
+    Raises:
+        RecordingError: it cannot be read, or is no database of rosbag2.
+    """
+    try:
+        with _opened(path) as file:
+            for table, needed in _TABLES.items():
+                kinds = file.execute(_KINDS, (table,))
+                plain = [str(sql).upper()[:12] for kind, sql in kinds if kind == "table"]
+                columns = file.execute(f"PRAGMA table_xinfo({table})").fetchall()
+                # Views and computed columns can make any amount of data.
+                computed = any(column[6] for column in columns)
+                lacks = needed - {column[1] for column in columns}
+                if plain != ["CREATE TABLE"] or lacks or computed:
+                    problem = f"has no table '{table}' as bags have it"
+                    raise RecordingError(path, problem, "name a bag that ROS 2 recorded")
+            for number, topic in file.execute(_TOPICS, (end, kind)).fetchall():
+                wrong = file.execute(_SIZES, (number, largest)).fetchone()
+                if wrong is not None:
+                    problem = f"row {str(wrong[0])[:20]} of its messages is no telemetry"
+                    raise RecordingError(path, problem, _REMEDY)
+                rows = enumerate(data for (data,) in file.execute(_MESSAGES, (number,)))
+                groups = groupby(rows, lambda row: (len(row[1]), row[0] // GROUP))
+                for (size, _), group in groups:
+                    data = np.frombuffer(b"".join(row for _, row in group), np.uint8)
+                    yield SqliteMessages(topic, data.reshape(-1, size))
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        raise RecordingError(path, f"cannot be read ({error})", _REMEDY) from None
+
+
+def lacks_its_log(path: Path) -> bool:
+    """Whether the write-ahead log of a database, which may hold its last messages, is missing."""
+    with open_regular(path) as file:
+        version = file.read(_VERSION_PLACE + 1)[_VERSION_PLACE:]
+    has_log = path.with_name(f"{path.name}{_SIDE_FILES[0]}").exists()
+    return version == bytes([_WRITE_AHEAD]) and not has_log
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that only reads; of a copy where sqlite would have to write to the bag.
+
+    What a killed recorder left in a log beside the database belongs to it. To read that, sqlite
+    writes into the folder of the bag, which may be read-only, or, after a crash in the middle of a
+    change, into the database itself. A bag is never changed by reading it: a copy is read then.
+    """
+    sides = [path.with_name(f"{path.name}{end}") for end in _SIDE_FILES]
+    sides = [side for side in sides if side.is_file() and side.stat().st_size]
+    with closing(_connected(path)) as file:
+        try:
+            file.execute(_KINDS, ("messages",)).fetchall()
+            is_readable = True
+        except sqlite3.OperationalError:
+            is_readable = not sides  # without them, the next query shows the problem
+        if is_readable:
+            yield file
+            return
+    with tempfile.TemporaryDirectory(prefix="ur_energy-") as folder:
+        try:
+            for each in (path, *sides):
+                shutil.copyfile(each, Path(folder) / each.name)
+        except OSError as error:
+            problem = f"cannot be copied to {folder} with its log ({error.strerror})"
+            raise RecordingError(path, problem, "set TMPDIR to a folder with more room") from None
+        with closing(_connected(Path(folder) / path.name, writable=True)) as file:
+            yield file
+
+
+def _connected(path: Path, *, writable: bool = False) -> sqlite3.Connection:
+    """A connection with limits for what hostile databases can do."""
+    mode = "rw" if writable else "ro"
+    file = sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True)
+    if hasattr(file, "setlimit"):  # Python 3.11
+        file.setlimit(_LIMIT_LENGTH, _LARGEST)
+    file.execute("PRAGMA trusted_schema = OFF")
+    file.execute("PRAGMA temp_store = FILE")
+    return file

@@ -1,0 +1,140 @@
+"""Storage files of bags: which kinds there are, where they are, and files packed as a whole.
+
+rosbag2 stores messages in MCAP files or sqlite3 databases. Recorded with `--compression-mode file`,
+each of them is packed by zstd once it is complete and gets the suffix `.zstd`. What a file is shows
+in its first bytes: `ros2 bag reindex` leaves the storage identifier of metadata.yaml empty, and
+users rename files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from ur_energy_model.errors import RecordingError
+from ur_energy_model.files import Budget, open_regular
+from ur_energy_model.telemetry.bag.compression import UnpackingError, unpack_zstd_file
+from ur_energy_model.telemetry.bag.mcap_format import MAGIC, RECOVER
+
+SUFFIXES = (".mcap", ".db3")  # of the files of a bag
+PACKED = ".zstd"  # further suffix of a file that is packed as a whole
+
+StorageKind = Literal["mcap", "sqlite3", "zstd"]
+
+_KINDS: tuple[tuple[bytes, StorageKind], ...] = (
+    (MAGIC, "mcap"),
+    (b"SQLite format 3\0", "sqlite3"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+"""First bytes of the files of bags."""
+_OTHERS: tuple[tuple[bytes, str, str], ...] = (
+    (b"PK\x03\x04", "is a zip archive", "unpack it, and name the folder of the bag"),
+    (b"\x1f\x8b", "is packed by gzip", "unpack it (tar xzf, or gunzip), and name the bag"),
+    (b"BZh", "is packed by bzip2", "unpack it (tar xjf, or bunzip2), and name the bag"),
+    (b"\xfd7zXZ", "is packed by xz", "unpack it (tar xJf, or unxz), and name the bag"),
+    (b"7z\xbc\xaf", "is a 7z archive", "unpack it, and name the folder of the bag"),
+    (b"#ROSBAG", "is a bag of ROS 1", "convert it to ROS 2, such as with rosbags-convert"),
+    (b"version https://git-lfs", "is only a pointer of Git LFS", "fetch the file: git lfs pull"),
+)
+"""First bytes of other files that users name as bags, what they are, and what to do."""
+_TAR, _TAR_PLACE = b"ustar", 257
+"""Mark of tar archives, and its place."""
+
+
+def storage_kind(path: Path) -> StorageKind:
+    """Which kind of storage file a file is, by its first bytes.
+
+    Raises:
+        RecordingError: it cannot be read, or is another kind of file; with what to do.
+    """
+    try:
+        with open_regular(path) as file:
+            head = file.read(_TAR_PLACE + len(_TAR))
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        raise RecordingError(path, problem, "check the file") from None
+    for begin, kind in _KINDS:
+        if head.startswith(begin):
+            return kind
+    if not head:
+        raise RecordingError(path, "is empty", f"copy it again, or {RECOVER}")
+    for begin, problem, remedy in _OTHERS:
+        if head.startswith(begin):
+            raise RecordingError(path, problem, remedy)
+    if head[_TAR_PLACE:] == _TAR:
+        remedy = "unpack it (tar xf), and name the folder of the bag"
+        raise RecordingError(path, "is a tar archive", remedy)
+    remedy = "name a bag that ur_energy or ros2 bag recorded"
+    if path.suffix == SUFFIXES[0]:
+        remedy = f"{remedy}, or {RECOVER}"
+    raise RecordingError(path, "is neither an MCAP file nor a database of rosbag2", remedy)
+
+
+def storage_files(folder: Path) -> list[Path]:
+    """Storage files in a folder; of a file and its packed copy only the former."""
+    found = {path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}")}
+    packed = {path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}{PACKED}")}
+    return sorted(found | {path for path in packed if path.with_suffix("") not in found})
+
+
+def present_files(folder: Path, listed: Sequence[str]) -> list[Path]:
+    """The storage files of a bag that metadata.yaml lists; renamed ones under their new names.
+
+    Files that are not listed stand for those that are listed and missing, if there are as many.
+
+    Raises:
+        RecordingError: files are missing.
+    """
+    files = [folder / name for name in listed]
+    missing = [file for file in files if not file.is_file()]
+    if not missing:
+        return files
+    others = [file for file in storage_files(folder) if file not in files]
+    if len(others) == len(missing):
+        renamed = dict(zip(missing, others, strict=True))
+        return [renamed.get(file, file) for file in files]
+    first = missing[0]
+    more = f" and {len(missing) - 1} more files are" if len(missing) > 1 else " is"
+    present = [file for file in files if file.is_file()]
+    rest = "; to use the rest of it, delete metadata.yaml" if present or others else ""
+    problem = f"{first.name}{more} missing from the bag"
+    raise RecordingError(folder, problem, f"copy the whole bag again{rest}")
+
+
+@contextmanager
+def plain_file(path: Path, budget: Budget) -> Iterator[tuple[Path, StorageKind]]:
+    """A storage file and its kind, unpacked into a temporary file if it is packed as a whole.
+
+    Args:
+        path: of the file.
+        budget: of the bag, which bounds the size of the temporary file.
+
+    Raises:
+        RecordingError: it cannot be read or unpacked, or is no storage file.
+    """
+    kind = storage_kind(path)
+    if kind != "zstd":
+        yield path, kind
+        return
+    suffix = Path(path.stem).suffix or SUFFIXES[0]
+    try:
+        with tempfile.NamedTemporaryFile(prefix="ur_energy-", suffix=suffix) as target:
+            with open_regular(path) as source:
+                for size in unpack_zstd_file(source, target):
+                    budget.spend(volume=size)
+            target.flush()
+            unpacked = Path(target.name)
+            inner = storage_kind(unpacked)
+            if inner == "zstd":
+                raise RecordingError(path, "is packed twice", "unpack it with zstd -d")
+            yield unpacked, inner
+    except UnpackingError:
+        problem = "is damaged or incomplete: it cannot be unpacked"
+        raise RecordingError(path, problem, "copy it again") from None
+    except OSError as error:
+        problem = f"cannot be unpacked into {tempfile.gettempdir()} ({error.strerror})"
+        remedy = "set TMPDIR to a folder with more room, or unpack it with zstd -d"
+        raise RecordingError(path, problem, remedy) from None
