@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from ur_energy_model.nodes.lines import OperatorLines
 from ur_energy_model.nodes.managed_node import begin
 from ur_energy_model.nodes.parameters import EstimatorParameters
 from ur_energy_model.telemetry.bag.writer import BagWriter
-from ur_energy_model.telemetry.samples import RecordingInfo
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
 ENERGY, POWER = "/energy/total/energy", "/energy/total/power"
 
@@ -100,6 +101,55 @@ def test_topics_sinks_and_history_have_the_energies_of_a_bag(
     rows = parquet.read_table(store / "seconds")
     assert sum(rows["total_energy"].to_pylist()) == pytest.approx(expected.supply, rel=1e-6)
     assert sum(rows["accounted"].to_pylist()) == pytest.approx(expected.duration, rel=1e-9)
+
+
+class StallingArm(MovingArm):
+    """Sends nothing for a second every other second, and then all of it at once.
+
+    Where it is the program that stalls, the read that is under way takes so long.
+    """
+
+    def __init__(self, *, program: bool) -> None:
+        super().__init__()
+        self._program, self._reads, self._late = program, 0, 0
+
+    def read(self, timeout: float) -> Telemetry | None:
+        self._reads += 1
+        if self._reads % 60:
+            return super().read(timeout)
+        if self._late == 0 and not self._program:
+            self._late = round(1.0 / timeout)
+        if self._late > 1:
+            self._late, self._reads = self._late - 1, self._reads - 1
+            time.sleep(timeout)
+            return None
+        time.sleep(1.0 if self._program else timeout)
+        self._late = 0
+        times = self.clock + 0.002 * np.arange(500, dtype=float)
+        self.clock += 1.0
+        rows = np.arange(500) % len(self._whole)
+        columns = {name: values[rows] for name, values in self._whole.columns.items()}
+        return Telemetry(times, columns, self.info)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"), [(False, "the network or the controller"), (True, "busy")]
+)
+def test_late_samples_are_not_a_busy_processor(
+    cell: Cell, model: Path, program: bool, expected: str
+) -> None:
+    observer = cell.observer
+    observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+    source = StallingArm(program=program)
+    cell.start_node(EstimatorNode, lambda: source, model_file=str(model), learn="off")
+
+    def reported() -> dict[str, str] | None:
+        status = observer.status("/diagnostics", "estimator: source")
+        return status if int(status["publications_missed"]) > 40 else None
+
+    status = observer.wait(reported, "left out publications")
+    assert status["level"] == "1"
+    assert expected in status["message"]
 
 
 def test_a_killed_estimator_continues_its_counters_and_ctrl_c_ends_it(

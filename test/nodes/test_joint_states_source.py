@@ -176,6 +176,22 @@ def test_two_drivers_of_one_arm_are_noticed_and_quality_of_service_is_overridden
     assert "were refused" in capfd.readouterr().err
 
 
+def test_the_clock_of_the_only_driver_is_set_back(
+    cell: Cell, model: Path, driver: Callable[..., Driver]
+) -> None:
+    """It is no second driver, and nothing is lost."""
+    reliable = {"qos_overrides./joint_states.subscription.reliability": "reliable"}
+    start(cell, model, **reliable)
+    only = driver()
+    for k in range(COUNT):
+        back = 5_000_000_000 if k >= COUNT // 2 else 0
+        only.publish(START + k * PERIOD - back)
+    status = source(cell, lambda each: each.get("messages") == str(COUNT), "the messages")
+    assert (status["samples"], status["refused_messages"]) == (str(COUNT), "0")
+    assert (status["clock_steps_of_stamps"], status["lost"]) == ("1", "0")
+    assert float(status["unaccounted_s"]) < 1.0
+
+
 @pytest.mark.parametrize(
     ("parameter", "unit", "said"),
     [

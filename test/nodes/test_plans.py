@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,11 @@ def test_messages_are_what_they_are_made_of() -> None:
 JOINTS = ROBOT.joint_names
 
 
-def plan(*times: tuple[int, int], place: float = 0.1) -> JointTrajectory:
-    """Points at (seconds, nanoseconds), the first at zero and the others at `place`."""
+def plan(*times: tuple[int, int], first: float = 0.0, place: float = 0.1) -> JointTrajectory:
+    """Points at (seconds, nanoseconds), the first at `first` and the others at `place`."""
     made = JointTrajectory(joint_names=list(JOINTS))
     for k, (seconds, nanoseconds) in enumerate(times):
-        point = JointTrajectoryPoint(positions=[place if k else 0.0] * 6, velocities=[0.0] * 6)
+        point = JointTrajectoryPoint(positions=[place if k else first] * 6, velocities=[0.0] * 6)
         point.time_from_start.sec, point.time_from_start.nanosec = seconds, nanoseconds
         made.points.append(point)
     return made
@@ -79,8 +80,10 @@ HOSTILE = {
     "lacks wrist_3_joint": twice(),
     "beyond the joint's limit": plan((0, 0), (60, 0), place=7.0),
     "above the joint's limit": plan((0, 0), (1, 0), place=5.0),
-    "has no points": JointTrajectory(joint_names=list(JOINTS)),
-    "fewer than two": plan((0, 0)),
+    "is empty": JointTrajectory(joint_names=list(JOINTS)),
+    "empty: it has no points": JointTrajectory(),
+    "one point only": plan((0, 0)),
+    "its first point is": plan((0, 2_000_000), (1, 0), first=5.0, place=5.0),
     "larger than 8 MB": too_large(),
 }
 
@@ -130,6 +133,15 @@ def test_every_plan_is_answered(cell: Cell) -> None:
     assert "changed" not in answers[0]
     assert "jitter" in answers[1]["changed"]
     assert float(answers[1]["energy_J"]) == pytest.approx(float(answers[0]["energy_J"]), rel=0.02)
+    # Wherever the moving arm is, it is away from the beginning of the plan.
+    ways = np.abs(motion(20.0)["actual_q"] - HOME).max(axis=1)
+    (distance,) = re.findall(
+        r"begins ([\d.]+) rad from where the arm is", answers[0]["begins_away"]
+    )
+    assert ways.min() - 0.01 <= float(distance) <= ways.max() + 0.01
+    assert answers[0]["level"] == "1"
+    there = answer(stamped(plan((1, 0), (3, 0)), 52))
+    assert "begins_away" not in there  # it begins with the way to its first point
 
 
 ORDER = [3, 4, 5, 0, 1, 2]  # of the joints in the request

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rclpy.parameter import Parameter
@@ -33,6 +34,40 @@ def test_generated_files_are_up_to_date() -> None:
     for name, text in files().items():
         path = share_directory() / name
         assert path.read_text() == text, f"{name}: run python -m tools.generated_files"
+
+
+def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) -> None:
+    """Two estimators of one namespace, the second with another name, then with the same."""
+    observer, topic = cell.observer, "/diagnostics"
+    given: dict[str, Any] = {"robot_ip": "127.0.0.1", "model_file": str(model), "learn": "off"}
+    observer.subscribe(topic, "diagnostic_msgs/DiagnosticArray")
+    cell.start_process("estimator", **given)
+
+    def warned(name: str, level: int) -> str:
+        """Message about the names of a node, once it has a level."""
+
+        def find() -> str | None:
+            for message in observer.history.get(topic, [])[-10:]:
+                for status in message.status:
+                    if (status.name, status.level) == (f"{name}: graph", bytes([level])):
+                        return str(status.message)
+            return None
+
+        observer.history[topic] = []
+        return str(observer.wait(find, f"level {level} of {name}"))
+
+    cell.start_process("estimator", namespace="/left", **given)
+    warned("left/estimator", 0)
+    warned("estimator", 0)
+    renamed = cell.run_command([*node_command("estimator", given), "-r", "__node:=second"])
+    assert "/energy is published by another node, too: /second" in warned("estimator", 1)
+    assert "/energy is published by another node, too: /estimator" in warned("second", 1)
+    code, output = cell.stop(renamed)
+    assert code == 0, output
+    assert "/energy is published by another node, too: /estimator" in output
+    warned("estimator", 0)
+    cell.start_process("estimator", **given)
+    assert "another node is named /estimator, too" in warned("estimator", 1)
 
 
 def test_names_of_topics_are_valid_with_every_prefix() -> None:

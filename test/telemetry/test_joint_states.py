@@ -69,13 +69,47 @@ def test_time_goes_on_where_the_clock_of_the_stamps_is_set(subject):
     after = []
     for k in range(6):
         part = messages(moved[100 * k : 100 * (k + 1)])
-        after += subject.read(part, None, 0.2 + (CLOCK_SET_AFTER / 4 + 0.1) * (k + 1))
+        after += subject.read(part, None, 0.2 + (CLOCK_SET_AFTER / 4 + 0.1) * (k + 1), 2)
     assert subject.clock_steps == 1
     assert after[0].gaps[0].cause == "clock set"
     assert last < after[0].time[0] < last + AHEAD + CLOCK_SET_AFTER
     assert (np.diff(np.concatenate([each.time for each in after])) > 0).all()
     assert subject.losses.seconds < AHEAD + CLOCK_SET_AFTER
     assert after[-1].stamp[-1] == moved[-1]  # as published
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("shift", [-3600.0, -0.02, 7200.0])
+@pytest.mark.parametrize("place", [100, 130])  # between two arrivals, and in the middle of one
+def test_nothing_is_lost_where_the_clock_of_the_only_driver_is_set(subject, numbered, shift, place):
+    """Not even a driver that is another one: there is only one."""
+    times = np.array(stamps(0, 400))
+    times[place:] += round(shift * 1e9)
+    batches = []
+    for first in range(0, 400, 20):
+        part = slice(first, first + 20)
+        numbers = list(range(first, first + 20)) if numbered else None
+        batches += subject.read(messages(times[part].tolist()), numbers, 0.04 * first / 20, 1)
+    time = np.concatenate([each.time for each in batches])
+    assert len(time) == 400
+    assert (np.diff(time) > 0).all()
+    assert np.ptp(time) == pytest.approx(399 * 0.002, abs=1e-6 if numbered else 0.041)
+    assert (subject.refused.total(), subject.clock_steps) == (0, 1)
+    assert subject.losses.samples == 0
+    assert np.concatenate([each.stamp for each in batches]).tolist() == times.tolist()
+
+
+def test_what_two_drivers_send_is_not_a_clock_that_is_set(subject):
+    """One of them is behind by as much as a clock may be set back."""
+    for first in range(0, 400, 20):
+        two = zip(stamps(first, 20), stamps(first - 50, 20), strict=True)
+        encoded = messages([stamp for pair in two for stamp in pair])
+        (batch,) = subject.read(encoded, None, 0.04 * first / 20, 2)
+        assert len(batch) == 20
+    assert subject.clock_steps == 0
+    ((reason, count),) = subject.refused.items()
+    assert "second driver" in reason
+    assert count == 400
 
 
 def test_single_messages_are_refused_and_the_others_used(subject):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from ur_energy_model.telemetry.samples import Losses, RecordingInfo, Telemetry
 from ur_energy_model.telemetry.source import LinkStatus, TelemetrySource
 
 RETRY_PERIOD = 1.0  # pause before a controller that cannot be reached is tried again [s]
-READ_TIMEOUT = 0.2  # longest wait for samples before the thread checks whether to stop [s]
+READ_TIMEOUT = 0.1
+"""Longest wait for samples before the thread checks whether to stop [s]. A wait that took longer
+was none for samples, but one for the processor."""
 
 
 class SourceReader:
@@ -30,6 +33,8 @@ class SourceReader:
         ended: whether a recorded source has no more samples.
         attempts: number of times the source was opened.
         samples: number of samples read.
+        waited: time for which the source had nothing before the present batch [s]: with samples of
+            a longer time in it, they were late.
     """
 
     def __init__(
@@ -49,6 +54,7 @@ class SourceReader:
         self.problem: str | None = None
         self.failure: BaseException | None = None
         self.ended, self.attempts, self.samples = False, 0, 0
+        self.waited = 0.0
         self._source: tuple[TelemetrySource, Losses] | None = None
         """The last source that was opened, and the losses of those before it."""
         self._final: LinkStatus | None = None
@@ -118,13 +124,17 @@ class SourceReader:
         with self._open_source() as source:
             self.info = source.info
             self._source = source, self._status().losses
+            waited = 0.0
             while not self._stopping.is_set():
+                began = time.monotonic()
                 batch = source.read(READ_TIMEOUT)
+                waited += min(time.monotonic() - began, READ_TIMEOUT)
                 if self._clock is not None:
                     self._clock.check()
                     batch = None if batch is None else self._clock.corrected(batch)
                 if batch is not None:
                     self.problem = None
                     self.samples += len(batch)
+                    self.waited, waited = waited, 0.0
                     self._consume(batch)
             self._final = self._status()  # before it is closed

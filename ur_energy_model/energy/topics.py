@@ -329,7 +329,10 @@ def prediction_statuses(
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
         text += f"; measured {net[channels.arm['total']]:.0f} J"
     total |= {key: reason for key, reason in (reasons or {}).items() if reason}
-    return [*out, Status("prediction: total", OK, text, total)]
+    level = OK
+    if begins_away := total.get("begins_away"):
+        level, text = WARN, f"{text}; {begins_away}"
+    return [*out, Status("prediction: total", level, text, total)]
 
 
 def refusal_statuses(stamp: str, reason: str) -> list[Status]:

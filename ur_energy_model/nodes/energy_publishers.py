@@ -96,6 +96,8 @@ CHECK_PERIOD = 0.25
 """Time after which it is asked again which topics have subscribers [s]: asking about all of them
 takes longer than publishing one."""
 
+ANSWER_REASONS = ("changed", "begins_away", "not_optimized", "not_measured")
+"""Texts of an answer to a plan, by their keys."""
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
 
@@ -220,6 +222,6 @@ class EnergyPublishers:
                 answer.measured,
                 answer.channels,
                 answer.optimized_energy,
-                {key: getattr(answer, key) for key in ("changed", "not_optimized", "not_measured")},
+                {key: getattr(answer, key) for key in ANSWER_REASONS},
             )
         self._prediction.publish(diagnostic_array(stamp, ros_statuses(statuses)))

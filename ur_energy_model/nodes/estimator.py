@@ -72,6 +72,7 @@ class EstimatorNode(ManagedNode):
     """
 
     parameters: EstimatorParameters
+    sole_topic = names.ENERGY
 
     def __init__(self, source: Callable[[], TelemetrySource] | None = None, **options: Any) -> None:
         super().__init__("estimator", **options)
@@ -251,7 +252,11 @@ class EstimatorNode(ManagedNode):
         with self._lock:
             arm.estimator.update(batch)
             snapshots = arm.estimator.snapshots(ends) if ends else []
-        self._health.missed += missed + max(len(ends) - len(snapshots), 0)
+        self._health.record_missed(
+            missed + max(len(ends) - len(snapshots), 0),
+            float(batch.time[-1] - batch.time[0]),
+            0.0 if self._reader is None else self._reader.waited,
+        )
         self._health.record_batch(batch)
         arm.offer(batch, 1 if self._reader is None else self._reader.attempts)
         count, ends = len(snapshots), ends[len(ends) - len(snapshots) :]
@@ -353,8 +358,9 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
-        elif answer.changed and not (answer.not_optimized or answer.optimized):
-            self.lines.event("plan", WARN, answer.changed)
+        elif not (answer.not_optimized or answer.optimized):  # the first answer to the plan
+            for text in filter(None, (answer.changed, answer.begins_away)):
+                self.lines.event("plan", WARN, text)
 
     def _now(self) -> Time:
         """Stamp of the newest sample published, or time of the node's clock."""

@@ -28,6 +28,10 @@ from ur_energy_model.telemetry.source import LinkStatus
 
 MAX_LATENCIES = 2000  # largest number of latencies kept between two reports
 MISSED_SHARE = 0.02  # share of publications whose absence is a warning
+BUSY = "publish_rate is not reached: the processor is busy, or the rate too high"
+LATE = "samples came late and together: the network or the controller had stalled"
+LATE_SHARE = 0.6
+"""Share of the time of a batch for which the reader waited, from which its samples were late."""
 
 
 class EstimatorHealth:
@@ -48,7 +52,10 @@ class EstimatorHealth:
         self.details: Callable[[], Mapping[str, object]] = dict  # further figures of the source
         self.doubt: Callable[[], str | None] = lambda: None  # what is wrong with its samples
         self.published = 0  # publications since the last report
-        self.missed = self._missed = 0  # those left out so far
+        self.missed = 0  # those left out so far
+        self._busy = self._late = 0
+        """Those of them since the last report while this program was behind, and of samples that
+        came late."""
 
     def begin(self) -> None:
         """The source is read from now on."""
@@ -65,6 +72,17 @@ class EstimatorHealth:
         self.published += 1
         if stamp is not None and self._parameters.source == "rtde":
             self._latency.append((HOST_CLOCK.stamp() - stamp) * 1e-9)
+
+    def record_missed(self, count: int, seconds: float, waited: float) -> None:
+        """Note publications that are left out for a batch.
+
+        Its samples are of so many seconds, and the reader waited for them so long [s].
+        """
+        self.missed += count
+        if waited > LATE_SHARE * seconds:
+            self._late += count
+        else:
+            self._busy += count
 
     def record_batch(self, batch: Telemetry) -> None:
         """Note the arrival of samples."""
@@ -137,14 +155,14 @@ class EstimatorHealth:
             level, text = WARN, doubt
         elif unaccounted > self._unaccounted:
             level, text = WARN, "samples are missing; their energy is unaccounted"
-        elif self.missed - self._missed > MISSED_SHARE * self.published:
-            text = "publish_rate is not reached: the processor is busy, or the rate too high"
-            level = WARN
+        elif self._busy + self._late > MISSED_SHARE * self.published:
+            level, text = WARN, BUSY if self._busy >= self._late else LATE
         else:
             level, text = OK, "samples arrive"
         self._latency.clear()
         self._samples = self.published = 0
-        self._since, self._missed, self._unaccounted = now, self.missed, unaccounted
+        self._busy = self._late = 0
+        self._since, self._unaccounted = now, unaccounted
         return level, text, values
 
     def write_lines(self, reader: SourceReader | None, robot: str | None) -> None:

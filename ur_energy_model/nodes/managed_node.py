@@ -54,14 +54,17 @@ from ur_energy_model.errors import UrEnergyError, one_line, printable
 from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
 from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
+    OK,
     Part,
     PolledSubscription,
     diagnostic_array,
     has_subscribers,
     overrides,
+    publishing_nodes,
     quality,
     status,
 )
+from ur_energy_model.nodes.ros import WARN as LEVEL_WARN
 from ur_energy_model.options import Option, table_of
 from ur_energy_model.topics_and_services import DIAGNOSTICS, TOPICS, Service, Topic
 
@@ -122,9 +125,14 @@ class ManagedNode(LifecycleNode):
     """
 
     parameters: NodeParameters
+    sole_topic: Topic | None = None
+    """Published by one node of a namespace only."""
 
     def __init__(self, name: str, **options: Any) -> None:
         super().__init__(name, **options)
+        self.kind = name  # key of its parameters; the node may have been given another name
+        self._names: Part = (OK, "not known yet", {})
+        self._suspected = False  # whether another node had its names at the last look
         self._table: dict[str, Option] = {entry.name: entry for entry in NODES[name]}
         self._values = {entry.name: self._declared(entry) for entry in NODES[name]}
         self.parameters = table_of(TABLES[name], self._values)
@@ -210,23 +218,54 @@ class ManagedNode(LifecycleNode):
 
         def tick() -> None:
             if self.active:
+                found = self._graph()
+                # A node that has just ended is still in the graph for a moment: twice counts.
+                if found[0] == OK or self._suspected:
+                    self._names = found
+                self._suspected = found[0] != OK
+                level, text, _ = self._names
+                problem = None if level == OK else text
+                self.lines.problem("graph", problem, "no other node has these names now", WARN)
                 report()
 
         clock = RosClock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(REPORT_PERIOD, tick, clock=clock)
         self.on_discard(lambda: self.destroy_timer(timer))
 
+    def _graph(self) -> Part:
+        """Status of the node's names in the graph: a warning if another node has them, too.
+
+        That is one of the same name in the same namespace, or one that publishes `sole_topic`.
+        """
+        topic = self.sole_topic
+        own, problems = self.get_fully_qualified_name(), list[str]()
+        known = [f"{n[1].rstrip('/')}/{n[0]}" for n in self.get_node_names_and_namespaces()]
+        if known.count(own) > 1:
+            problems.append(f"another node is named {own}, too")
+        if topic is not None:
+            name = self.resolve_topic_name(topic.name)
+            others = publishing_nodes(self, name)
+            if own in others:
+                others.remove(own)
+            if others:
+                problems.append(f"{name} is published by another node, too: {', '.join(others)}")
+        if not problems:
+            return OK, "no other node has this name or its topics", {}
+        remedy = "give each arm a namespace (a node that was killed still counts for 20 s)"
+        return LEVEL_WARN, f"{'; '.join(problems)}; {remedy}", {}
+
     def publish_parts(
         self, parts: Mapping[str, Part], hardware: str = "", stamp: Time | None = None
     ) -> None:
         """Publish the parts of the node, by name, on /diagnostics if it is subscribed.
 
-        The stamp is None for the present time.
+        One more is about its names in the graph. The stamp is None for the present time.
         """
         if has_subscribers(self._diagnostics):
             stamp = self.get_clock().now().to_msg() if stamp is None else stamp
             node = self.get_fully_qualified_name().lstrip("/")
-            statuses = (status(f"{node}: {name}", part, hardware) for name, part in parts.items())
+            whole = {**parts, "graph": self._names}
+            statuses = (status(f"{node}: {name}", part, hardware) for name, part in whole.items())
             self._diagnostics.publish(diagnostic_array(stamp, statuses))
 
     def log(self, level: Level, text: str) -> None:
@@ -244,7 +283,7 @@ class ManagedNode(LifecycleNode):
 
     def explain(self, error: object) -> str:
         """Text of an error in the terms of this node's parameters, for terminals."""
-        return printable(explain(error, self.get_name()))
+        return printable(explain(error, self.kind))
 
     def finish(self, code: int, reason: str = "") -> None:
         """End the process with an exit code, and log the reason if there is one."""
@@ -377,7 +416,7 @@ class ManagedNode(LifecycleNode):
             if problem is not None:
                 return SetParametersResult(successful=False, reason=problem)
         self._values |= {entry.name: entry.typed(value) for entry, value in own}
-        self.parameters = table_of(TABLES[self.get_name()], self._values)
+        self.parameters = table_of(TABLES[self.kind], self._values)
         for entry, _ in own if self._opened else ():
             self.on_parameter(entry.name)
         return SetParametersResult(successful=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
@@ -16,12 +17,13 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ur_energy_model.energy.live import LiveEstimator, Snapshot
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.plan_follower import MOST_PLANS, PlanFollower
+from ur_energy_model.energy.plan_follower import MOST_PLANS, TOLERANCE, PlanFollower
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.nodes.ros import joint_trajectory, plan_of
+from ur_energy_model.nodes.ros import joint_trajectory, plan_of, seconds_of
 from ur_energy_model.trajectory.plan import Plan, checked_plan
+from ur_energy_model.typing import Array
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class PlanAnswer:
     header: Header  # of the plan
     refused: str = ""  # why it cannot be used; empty if it can
     changed: str = ""  # what was corrected before the prediction, and why; empty if nothing
+    # that it begins elsewhere than the arm is, in words; empty if it does not
+    begins_away: str = ""
     energy: PlanEnergy | None = None  # predicted for the plan as it is; None if it is refused
     # the same path and duration for less energy; None if not (yet) found
     optimized: JointTrajectory | None = None
@@ -56,6 +60,9 @@ def header_of(message: bytes) -> Header:
         return Header()
 
 
+START_TOLERANCE = TOLERANCE[-1]
+"""Distance of a joint from the first point of a plan that is reported [rad]: a motion that begins
+farther away is not measured as that of the plan."""
 LARGEST_MESSAGE = 8 << 20
 """Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
 
@@ -163,10 +170,23 @@ class PlanPredictions:
                 model, plan, dynamics=dynamics, temperature=temperature, speed_scaling=scale
             )
 
-        plan = plan_of(trajectory, self._joints, None if snapshot is None else snapshot.q)
-        plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
-        energy = energy_of(plan)
-        answer = PlanAnswer(trajectory.header, energy=energy, changed="; ".join(lines))
+        here = None if snapshot is None else snapshot.q
+        plan = plan_of(trajectory, self._joints, here)
+        # A plan whose first point is later begins where the arm is, with the way to this point.
+        has_way = here is not None and seconds_of(trajectory.points[0].time_from_start) > 0.0
+        elsewhere = "" if here is None else self._distance(plan.q[1 if has_way else 0], here)
+        try:
+            plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
+            energy = energy_of(plan)
+        except InputError as error:
+            if not (has_way and elsewhere):
+                raise
+            problem = f"its first point is {elsewhere}; {error.problem}"
+            raise InputError(plan.source, problem, error.remedy) from error
+        begins_away = "" if has_way or not elsewhere else f"the plan begins {elsewhere}"
+        answer = PlanAnswer(
+            trajectory.header, energy=energy, changed="; ".join(lines), begins_away=begins_away
+        )
         expected = replace(  # with the times of the prediction: at the present speed scaling
             plan,
             time=(plan.time - plan.time[0]) / scale,
@@ -197,6 +217,14 @@ class PlanPredictions:
         else:
             found = joint_trajectory(points, self._joints, trajectory)
             self._answer(answer, optimized=found, optimized_energy=better)
+
+    def _distance(self, q: Array, here: Array) -> str:
+        """Where the positions of a point are beside those of the arm [n], rad; empty if there."""
+        ways = np.abs(q - here)
+        farthest = int(np.argmax(ways))
+        if ways[farthest] <= START_TOLERANCE:
+            return ""
+        return f"{ways[farthest]:.2f} rad from where the arm is ({self._joints[farthest]})"
 
     def _answer(self, answer: PlanAnswer, **found: Any) -> None:
         """Give an answer, with what was found out since and meanwhile."""

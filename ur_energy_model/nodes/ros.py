@@ -211,11 +211,11 @@ def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None)
             raise InputError("trajectory", problem, remedy, field=field)
 
     given, points = list(message.joint_names), message.points
+    check(not points, "is empty: it has no points", "send the whole trajectory")
     missing = ", ".join(name for name in names if name not in given)
     check(missing, f"lacks {missing}", "name all joints of the arm", "joint_names")
     twice = len(set(given)) < len(given)
     check(twice, "names a joint twice", "name each joint once", "joint_names")
-    check(not points, "has no points", "send the whole trajectory")
 
     def column(field: str) -> Array | None:
         rows = [getattr(point, field) for point in points]

@@ -16,7 +16,6 @@ from ur_energy_model.topics_and_services import DRIVER_JOINT_STATES
 from ur_energy_model.typing import ClosedOnExit, Self
 
 DEPTH = DRIVER_JOINT_STATES.depth  # messages that are taken at once
-LOOK_PERIOD = 1.0  # period in which the publishers of the topic are looked up [s]
 
 
 class JointStatesSource(ClosedOnExit):
@@ -47,7 +46,7 @@ class JointStatesSource(ClosedOnExit):
         # while, so only a publisher that stays unconnected has an unsuitable quality of service.
         self._connected_at = float("inf")
         self._messages = self._reconnects = 0
-        self._entered = self._looked = self._taken = -float("inf")
+        self._entered = self._taken = -float("inf")
         self._last_message = self._last_sample = -float("inf")
         # Until when certainly no usable message has come: the last but one time that the middleware
         # had none. After a time in which this process did not run, the first look is too early.
@@ -155,19 +154,17 @@ class JointStatesSource(ClosedOnExit):
         """Decode the messages that wait."""
         messages, numbers = self._subscription.take(DEPTH)
         self._taken = now = time.monotonic()
-        if now - self._looked >= LOOK_PERIOD or (messages and not self._publishers):
-            self._looked = now
-            self._publishers = tuple(self._subscription.publishers())
-            self._connected = self._subscription.connected_publishers()
-            if self._connected != 0 or not self._publishers:
-                self._connected_at = now
+        self._publishers = tuple(self._subscription.publishers())  # takes 20 us
+        self._connected = self._subscription.connected_publishers()
+        if self._connected != 0 or not self._publishers:
+            self._connected_at = now
         if not messages:
             self._note_nothing(now)
             return
         self._messages += len(messages)
         self._last_message = now
         known = numbers if len(self._publishers) == 1 else None
-        read = self._stream.read(messages, known, now)
+        read = self._stream.read(messages, known, now, len(self._publishers))
         self._unusable = self._stream.problem
         batches = [part for batch in read for part in self._efforts(batch)]
         if read and not batches:

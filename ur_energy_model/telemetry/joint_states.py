@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ur_energy_model.telemetry.samples import (
     RecordingInfo,
     Telemetry,
     equal_runs,
+    slices_between,
 )
 from ur_energy_model.typing import Array, Bytes, Indices
 
@@ -27,6 +28,11 @@ NAMES_SHOWN, LETTERS_SHOWN = 3, 40
 """Joint names, and letters of each, that a message to the user quotes."""
 CLOCK_SET_AFTER = 1.0
 """Stamps that are older than the last sample for this long are those of a clock set back [s]."""
+OUT_OF_ORDER = 10_000_000
+"""Time by which messages of one driver may be older than the one before without its clock having
+been set [ns]."""
+LONGEST_PAUSE = 0.25
+"""Time between two arrivals from which messages paused [s]; they are taken 25 times a second."""
 AHEAD = 2.0
 """Stamps that advance this much more than the host's clock are those of a clock set forward [s]."""
 STEPS_KEPT, FEWEST_STEPS = 200, 5
@@ -36,6 +42,7 @@ MOST_REASONS = 20  # reasons of refusals that are counted separately
 _OTHER = "cannot be used for other reasons"
 _REPEATED = "repeat the stamp of the one before: is the clock of the driver paused?"
 _NOT_NEWER = "are older than others: does a second driver publish this arm?"
+_OUT_OF_ORDER = "are older than the one before, of the same driver"
 _NO_EFFORT = "have no efforts, which method: current needs"
 
 
@@ -139,7 +146,11 @@ class JointStateStream:
         self.effort_missing = False
 
     def read(
-        self, messages: Sequence[bytes], numbers: Sequence[int] | None, arrival: float
+        self,
+        messages: Sequence[bytes],
+        numbers: Sequence[int] | None,
+        arrival: float,
+        publishers: int = 1,
     ) -> list[Telemetry]:
         """Samples of the next messages, a batch for each run with or without efforts.
 
@@ -148,6 +159,7 @@ class JointStateStream:
             numbers: of the messages, as their only publisher counts them; None if the middleware
                 does not number them, or if there are several publishers.
             arrival: time at which they were taken [s], by a clock that is never set.
+            publishers: number of publishers of the topic now.
         """
         self.problem = None
         lost, era = self._known_losses(numbers, len(messages))
@@ -188,7 +200,18 @@ class JointStateStream:
         if self._require_effort:
             self._refuse(_NO_EFFORT, np.count_nonzero(usable & ~has_effort))
             usable &= has_effort
-        return self._samples(rows[usable], arrival) if usable.any() else []
+        rows = rows[usable]
+        batches: list[Telemetry] = []
+        for run in self._runs(rows["stamp"], publishers):
+            batches += self._samples(rows[run], arrival, publishers)
+        return batches
+
+    def _runs(self, stamp: Indices, publishers: int) -> Iterator[slice]:
+        """Samples between steps back of the clock of the only driver; all with several drivers."""
+        cuts: list[int] = []
+        if publishers == 1:
+            cuts = (np.flatnonzero(np.diff(stamp) < -OUT_OF_ORDER) + 1).tolist()
+        return slices_between(cuts, len(stamp))
 
     def _problem_of(self, found: JointStateFormat) -> str | None:
         """Why messages are not samples of an arm with these joints; None if they are."""
@@ -227,7 +250,7 @@ class JointStateStream:
         self._number, self._number_lost, self._era = int(known[-1]), int(lost[-1]), int(era[-1])
         return lost, era
 
-    def _samples(self, rows: NDArray[np.void], arrival: float) -> list[Telemetry]:
+    def _samples(self, rows: NDArray[np.void], arrival: float, publishers: int) -> list[Telemetry]:
         """Batches of the rows whose stamps advance."""
         last, elapsed, stamp = self._last, arrival - self._last_arrival, rows["stamp"]
         if last is None:
@@ -236,28 +259,35 @@ class JointStateStream:
         # Stamps order the samples, not arrivals. Two drivers of one arm interleave: the one that
         # is ahead advances the time, and the messages of the other one are older. A clock that
         # was set back looks like that at first, but then nothing newer comes any more: after
-        # CLOCK_SET_AFTER without any, the older stamps are the new time.
+        # CLOCK_SET_AFTER without any, the older stamps are the new time. Of a single driver they
+        # are at once.
         set_back = bool(stamp.max() < last["stamp"]) and elapsed > CLOCK_SET_AFTER
+        if publishers == 1:
+            set_back = bool(stamp[0] < last["stamp"] - OUT_OF_ORDER)
         before = stamp[0] - 1 if set_back else last["stamp"]
         highest = np.maximum.accumulate(np.append(before, stamp))[:-1]
         newer, same = stamp > highest, stamp == highest
         if same.any():
             self.duplicates += int(np.count_nonzero(same))
             self.problem = _REPEATED
-        self._refuse(_NOT_NEWER, np.count_nonzero(~newer & ~same))
+        older = _OUT_OF_ORDER if publishers == 1 else _NOT_NEWER
+        self._refuse(older, np.count_nonzero(~newer & ~same))
         if not newer.any():
             return []
         self.problem = None
         rows, stamp = rows[newer], stamp[newer]
         # The time of the samples follows the stamps, which the driver made, except where these
         # advance further than the host's own clock allows, or go back: there the driver's clock was
-        # set, and the host's clock bridges the step, so that the time goes on.
+        # set, and the numbers of the messages or the host's clock bridge the step, so that the time
+        # goes on.
         steps = np.diff(stamp, prepend=last["stamp"])
         clock_set = steps > round((elapsed + AHEAD) * 1e9)
         clock_set[0] |= set_back
         if self._last is None:
             steps[0], self._last_time = 0, int(stamp[0])
-        steps = np.where(clock_set, round(elapsed * 1e9), steps)
+        if clock_set.any():
+            bridges = self._bridges(rows, last, elapsed)
+            steps = np.where(clock_set, bridges, steps)
         self.clock_steps += int(np.count_nonzero(clock_set))
         time = self._last_time + np.cumsum(steps)
         self._steps.extend(steps[(steps > 0) & ~clock_set][-STEPS_KEPT:].tolist())
@@ -285,6 +315,21 @@ class JointStateStream:
             batches.append(Telemetry(1e-9 * time[part], columns, self.info, inside, stamp[part]))
         return batches
 
+    def _bridges(self, rows: NDArray[np.void], last: Any, elapsed: float) -> Indices:
+        """Time to each row since the one before, if the driver's clock was set in between [ns].
+
+        Where the messages are numbered and did not pause, it is a period for each number. Else it
+        is that of the host's clock between two arrivals, without that of the messages behind it.
+        """
+        behind = rows["stamp"][-1] - rows["stamp"]
+        bridges: Indices = np.maximum(round(elapsed * 1e9) - behind, 1)
+        if len(self._steps) < FEWEST_STEPS or elapsed > LONGEST_PAUSE:
+            return bridges
+        numbered = (np.diff(rows["era"], prepend=last["era"]) == 0) & (rows["era"] >= 0)
+        passed = 1 + np.diff(rows["lost"], prepend=last["lost"])
+        periods = np.round(float(np.median(self._steps)) * passed).astype(bridges.dtype)
+        return np.asarray(np.where(numbered, periods, bridges), dtype=np.int64)
+
     def _missing(
         self, rows: NDArray[np.void], last: Any, steps: Indices, clock_set: NDArray[np.bool_]
     ) -> list[tuple[int, int]]:
@@ -301,7 +346,8 @@ class JointStateStream:
         # itself left out. A loss shows in both, so that the larger one holds.
         known = (np.diff(rows["era"], prepend=last["era"]) == 0) & (rows["era"] >= 0)
         numbered = np.where(known, np.diff(rows["lost"], prepend=last["lost"]), 0)
-        missing = np.maximum(numbered, estimated).astype(int)
+        # How many the driver left out while its clock was set is not known.
+        missing = np.maximum(numbered, np.where(clock_set, 0, estimated)).astype(int)
         if self._last is None:
             missing[0], long[0] = 0, False
         return [(i, int(missing[i])) for i in np.flatnonzero(long | (missing > 0)).tolist()]

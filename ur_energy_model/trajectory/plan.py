@@ -133,7 +133,8 @@ class Plan:
 def check_points(source: object, points: int) -> None:
     """Refuse fewer than two points, or more than MOST_POINTS."""
     if points < 2:
-        raise InputError(str(source), "has fewer than two points", "give a whole trajectory")
+        problem = "has one point only" if points else "is empty: it has no points"
+        raise InputError(str(source), problem, "give a whole trajectory")
     if points > MOST_POINTS:
         raise InputError(str(source), f"has more than {MOST_POINTS} points", "predict it in parts")
 

@@ -347,11 +347,13 @@ class Status:
 
 def text_of(value: object) -> str:
     """Text of a value: numbers to six significant digits, large ones to three decimals."""
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
     if value is None:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):  # np.float64 is one too
+    if isinstance(value, float):
         # Six digits would hide the changes of a large energy counter.
         return f"{value:.3f}" if abs(value) >= 1000 else f"{value + 0.0:.6g}"
     return str(value)
