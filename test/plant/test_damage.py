@@ -47,10 +47,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--model", str(folder / "model.yaml"), "--cycle-trigger", "program"]
     run(["history", "add", str(folder / "added"), *map(str, bags[:3]), *options])
     shutil.copytree(folder / "added", folder / "compacted")
+    generic = ["--robot", "ur5e", "--cycle-trigger", "program"]
     for store in ("added", "compacted"):
-        run(["history", "compact", str(folder / store)] if store == "compacted" else
-            ["history", "add", str(folder / store), str(bags[3]), *options])  # fmt: skip
-    run(["history", "add", str(folder / "compacted"), str(bags[3]), *options])
+        run(["history", "add", str(folder / store), str(bags[3]), *generic])
+    run(["history", "compact", str(folder / "compacted")])
+    new = Session(at=NOON + 3 * HOUR, serial="arm-0", cycle=1.0, lines=True).bag(folder / "bag_4")
+    for store in ("added", "compacted"):
+        run(["history", "add", str(folder / store), str(new), *options])
     assert content(folder / "added") == content(folder / "compacted")
     assert all(content(folder / "added").values())
     return folder
@@ -118,8 +121,9 @@ def test_a_loss_is_data(made: Path, tmp_path: Path, capsys: Capture) -> None:
     bag = tmp_path / "bag_5"
     Session(at=NOON + 2 * HOUR, serial="arm-0").bag(bag)
     run(["history", "add", str(store), str(bag), "--model", str(made / "model.yaml")])
-    name = next(path for path in counting_files(store)["seconds"] if "joined" not in path.name)
-    lost = [row for row in rows(store) if row["source"] in name.name]
+    (source,) = (each.source for each in HistoryStore(store).records() if each.bag == str(bag))
+    name = next(path for path in counting_files(store)["seconds"] if source in path.name)
+    lost = [row for row in rows(store) if row["source"] == source]
     name.unlink()
     shutil.rmtree(bag)
     for arguments in (["summary"], ["report", "-o", str(page)]):

@@ -23,6 +23,7 @@ from ur_energy_model.plant.store_files import (
     StoredFile,
     StoreFiles,
     json_of,
+    own_path,
 )
 
 _FILES = [
@@ -58,6 +59,8 @@ def old_sources(files: StoreFiles) -> Iterator[OldSource]:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             yield _old_source(name, json_of(files.read(name)))
     for name in filter(_MODEL.fullmatch, files.listing("models")):
+        if own_path(name) is not None:  # such as joined-<crc>.parquet, of this version
+            continue
         yield OldSource("", None, (StoredFile(name, sources=(name, name)),))
 
 
