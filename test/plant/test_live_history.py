@@ -191,6 +191,25 @@ def test_time_that_another_process_adds_meanwhile_is_left_out(
     assert len(joints) == 6 * len(rows(store))
 
 
+def test_compaction_leaves_what_the_estimator_will_replace(tmp_path: Path) -> None:
+    """Also of a recording that is played long after; no row counts twice."""
+    session, store = Session(moving=6.0, still=4.0), tmp_path / "store"
+    telemetry = session.telemetry()
+    history = live(store, period=0.02)
+    source = estimator(history)
+    for start in range(0, len(telemetry), 1000):
+        feed(source, telemetry.cut(slice(start, start + 1000)))
+        source.save()
+        until(lambda: len(rows(store)) >= max(1, start // 500))  # noqa: B023
+        HistoryStore(store).compact()
+    source.close()
+    history.close()
+    assert history.problem is None
+    HistoryStore(store).compact()
+    assert total(store) == pytest.approx(estimated(session.bag(tmp_path / "bag")).supply, abs=0.01)
+    assert len({row["second"] for row in rows(store)}) == len(rows(store))
+
+
 def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> None:
     """Samples without host time are taken as of now."""
     begun, store = time.time(), tmp_path / "store"

@@ -37,7 +37,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.plant import holdings as holdings_module
 from ur_energy_model.plant import store as store_module
 from ur_energy_model.plant.add import Added, BagWork, add_bags
-from ur_energy_model.plant.schema import model_key
+from ur_energy_model.plant.schema import TABLES, model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 
@@ -306,6 +306,23 @@ def test_a_store_of_before_is_read_and_taken_over(tmp_path: Path, capsys: Captur
     assert file.name in warning
 
 
+def test_a_column_that_a_version_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs see it once rows are added; older rows lack it."""
+    store = tmp_path / "store"
+    bags = [Session(at=NOON + k * HOUR, cycle=2.0).bag(tmp_path / f"bag_{k}") for k in range(2)]
+    *columns, last = TABLES["cycles"]
+    with monkeypatch.context() as patched:
+        patched.setitem(TABLES, "cycles", tuple(columns))
+        add(store, bags[0])
+        assert last.name not in rows(store, "cycles")[0]
+    add(store, bags[1])
+    first, *_, newest = rows(store, "cycles")
+    assert first[last.name] is None
+    assert newest[last.name] is not None
+    HistoryStore(store).compact()
+    assert rows(store, "cycles")[0][last.name] is None
+
+
 # On an S3 server
 
 
@@ -331,6 +348,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
+    """Also one that has lost data and commits."""
+    boto3 = pytest.importorskip("boto3")
     bags = [Session(at=NOON + k * HOUR).bag(tmp_path / f"bag_{k}") for k in range(2)]
     truth = sum(estimated(bag).supply for bag in bags)
     assert add(server, *bags).sum("energy") == pytest.approx(truth)
@@ -338,6 +357,22 @@ def test_a_store_on_a_server(server: str, tmp_path: Path) -> None:
     store = HistoryStore(server)
     store.compact()
     holdings = store.holdings()
+    table = store.rows("seconds", holdings).to_table(columns=["total_energy"])
+    assert holdings.warnings == ()
+    assert sum(table.column("total_energy").to_pylist()) == pytest.approx(truth)
+    client = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    prefix = server.removeprefix(f"s3://{BUCKET}/")
+    names = [each["Key"] for each in client.list_objects_v2(Bucket=BUCKET)["Contents"]]
+    lost = [name for name in names if f"{prefix}/seconds/day" in name and "joined" in name]
+    lost += [name for name in names if name.endswith("cycles/_delta_log/00000000000000000001.json")]
+    lost += [name for name in names if name.endswith("health/_delta_log/_last_checkpoint")]
+    assert len(lost) == 3
+    for name in lost:
+        client.delete_object(Bucket=BUCKET, Key=name)
+    assert store.holdings().lost
+    added = add(server, *bags)
+    assert (len(added.records), added.failed) == (2, [])
+    holdings = HistoryStore(server).holdings()
     table = store.rows("seconds", holdings).to_table(columns=["total_energy"])
     assert holdings.warnings == ()
     assert sum(table.column("total_energy").to_pylist()) == pytest.approx(truth)

@@ -36,7 +36,7 @@ from ur_energy_model.plant.rows import (
     second_rows,
 )
 from ur_energy_model.plant.schema import LIVE, ModelRow, SourceKeys
-from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, OverlapError
+from ur_energy_model.plant.store import MOST_SMALL, HistoryStore, LivePart, OverlapError
 from ur_energy_model.plant.store_files import Rows, divided, with_arm
 from ur_energy_model.telemetry.samples import arm_name, with_host_time
 
@@ -157,19 +157,22 @@ class LiveRows:
         """
         final = {**self._rows, "joint_seconds": self._joints(self._rows["seconds"])}
         rest = {"seconds": waiting, "joint_seconds": self._joints(waiting)}
-        new = {table: _by_hour(table, rows) for table, rows in final.items()}
-        open_ones = {table: _by_hour(table, rows) for table, rows in rest.items()}
-        files = {
-            table: [part for _, *part in (*parts, *open_ones.get(table, ()))]
-            for table, parts in new.items()
+        hours = {table: _by_hour(table, rows) for table, rows in final.items()}
+        new = {table: [part[1:] for part in parts] for table, parts in hours.items()}
+        open_ones = {
+            table: [part[1:] for part in _by_hour(table, rows)] for table, rows in rest.items()
         }
+        files = {}
+        for table, parts in new.items():
+            files[table] = [LivePart(*part, True) for part in parts]
+            files[table] += [LivePart(*part, False) for part in open_ones.get(table, ())]
         if any(files.values()) or self._open:
             paths = store.write_live(self.arm, self.keys.source, files, self._open, self._model)
             self._open = []
-            for table, parts in new.items():
-                for (hour, *_), path in zip(parts, paths[table], strict=False):
+            for table, by_hour in hours.items():
+                for (hour, *_), path in zip(by_hour, paths[table], strict=False):
                     self._files.setdefault(hour, []).append(path)
-                self._open += paths[table][len(parts) :]
+                self._open += paths[table][len(by_hour) :]
         for rows in self._rows.values():
             rows.clear()
 

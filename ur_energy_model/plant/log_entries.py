@@ -52,6 +52,7 @@ FILES = pa.schema(
         ("end", pa.int64()),
         ("covered", pa.string()),
         ("lost", pa.bool_()),
+        ("written", pa.int64()),  # when the file was first named [ms]
     ]
 )
 """Files that a log names, see `StoredFile`."""
@@ -100,6 +101,7 @@ def stored_files(files: pa.Table) -> list[StoredFile]:
                 times=(row["start"] * 1000, row["end"] * 1000) if known else None,
                 covered=covered,
                 lost=row["lost"],
+                written=None if row["written"] is None else row["written"] * 10**6,
             )
         )
     return found
@@ -145,6 +147,7 @@ def files_of_log(name: str, actions: pa.Table) -> pa.Table:
         "end": times("max"),
         "covered": column("min.covered", kind=pa.string()),
         "lost": pc.fill_null(pc.equal(column("partition.lost", kind=pa.string()), "true"), False),
+        "written": column("modification_time", kind=pa.int64()),
     }
     return checked(pa.table(found, schema=FILES))
 
@@ -195,6 +198,7 @@ def row_of(table: str, path: str, add: Mapping[str, Any]) -> dict[str, Any]:
         "start": times[0],
         "end": times[1],
         "lost": False,
+        "written": add.get("modificationTime"),
     }
 
 
@@ -237,8 +241,9 @@ def _add_action(
             if value not in (None, ""):
                 end[column] = value
     stats = {"numRecords": file.rows, "minValues": ends[0], "maxValues": ends[1]}
-    now = int(time.time() * 1e3)
-    return AddAction(path, file.size or 0, partition, now, True, json.dumps(stats))
+    written = time.time_ns() if file.written is None else file.written
+    milliseconds = written // 10**6
+    return AddAction(path, file.size or 0, partition, milliseconds, True, json.dumps(stats))
 
 
 def store_partition(file: StoredFile) -> dict[str, str | None]:

@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,6 +64,7 @@ from ur_energy_model.plant.sources import (
     without,
 )
 from ur_energy_model.plant.store_content import (
+    OPEN,
     Change,
     StoreContent,
     is_open,
@@ -87,6 +89,18 @@ MOST_DAYS = 400  # of one source: a recording that seems to be longer has a dama
 
 class OverlapError(Exception):
     """Another source covers some of the time of the rows that were to be written."""
+
+
+class LivePart(NamedTuple):
+    """Rows of a live writer on one day (YYYY-MM-DD), and the time that they cover.
+
+    The writer will replace rows that are not final.
+    """
+
+    day: str
+    rows: pa.Table
+    covered: TimeRanges
+    final: bool
 
 
 class HistoryStore:
@@ -258,14 +272,14 @@ class HistoryStore:
         self,
         arm: str,
         source: str,
-        tables: Mapping[str, Sequence[tuple[str, pa.Table, TimeRanges]]],
+        tables: Mapping[str, Sequence[LivePart]],
         replaced: Collection[str] = (),
         model: ModelRow | None = None,
     ) -> dict[str, list[str]]:
-        """Commit rows of a live writer (their day, they, the time they cover) as a file each.
+        """Commit rows of a live writer, a file for each part.
 
         They stand in place of its files at the paths `replaced`. Returns the paths of new files by
-        table.
+        table, in the order of the parts.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile.
@@ -274,13 +288,14 @@ class HistoryStore:
         with self._problems("written"):
             new: dict[str, list[StoredFile]] = {table: [] for table in tables}
             for table, parts in tables.items():
-                for day, rows, covered in parts:
-                    parts_of = {source: SourcePart(len(rows), covered, None, named)}
-                    new[table].append(self._files.write(table, arm, day, source, rows, parts_of))
+                for part in parts:
+                    own = {source: SourcePart(len(part.rows), part.covered, None, named)}
+                    name = source if part.final else f"{source}{OPEN}"
+                    new[table].append(self._files.write(table, arm, part.day, name, part.rows, own))
 
             def change(state: State) -> Change:
-                for _, _, covered in tables.get("seconds", ()):
-                    self._check_free(state, arm, source, covered)
+                for part in tables.get("seconds", ()):
+                    self._check_free(state, arm, source, part.covered)
                 gone = state.select(arm=arm, path=set(replaced)) if replaced else []
                 return Change([file for files in new.values() for file in files], gone)
 

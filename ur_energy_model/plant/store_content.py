@@ -16,8 +16,10 @@ from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store_files import StoredFile, StoreFiles
 from ur_energy_model.plant.store_log import State
 
+OPEN = ".open"
+"""After the name of a live writer, in names of files that it will replace."""
 STILL_WRITTEN = 3 * 3600 * SECOND
-"""Files of live writers of the last hours [ns] are left as they are: the writer replaces them."""
+"""Time after which its writer has ended [ns]: until then such a file is left as it is."""
 
 
 class Change(NamedTuple):
@@ -118,9 +120,13 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
 
 
 def is_open(file: StoredFile) -> bool:
-    """Whether a live writer may still replace a file."""
+    """Whether a live writer may still replace a file.
+
+    Those of an earlier version have no mark; there the time of the rows decides.
+    """
     recent = time.time_ns() - STILL_WRITTEN
-    return file.live and file.times is not None and file.times[1] > recent
+    marked = f"{OPEN}-" in file.path and (file.written or 0) > recent
+    return marked or (file.live and file.times is not None and file.times[1] > recent)
 
 
 def joined_name(group: Sequence[StoredFile]) -> str:

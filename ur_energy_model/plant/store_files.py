@@ -79,7 +79,8 @@ class StoredFile:
     `path` is that in the store, `size` in bytes; what is not known is None. `sources` are the first
     and last name of the sources of its rows (of `models`, of the models), `times` those of the
     first and last row, `covered` the time that its rows cover [ns]. `lost` are files whose loss was
-    noticed before: they are kept in mind until their rows are there again.
+    noticed before: they are kept in mind until their rows are there again. `written` is when the
+    file was added [ns].
     """
 
     path: str
@@ -92,6 +93,7 @@ class StoredFile:
     times: tuple[int, int] | None = None
     covered: TimeRanges | None = None
     lost: bool = False
+    written: int | None = None
 
     @property
     def table(self) -> str:
