@@ -208,3 +208,35 @@ def test_the_generic_interval_covers(generation: str) -> None:
     assert generic.source == "generic"
     boxes = [generic.box[state] for state in STATES]
     assert boxes == sorted(boxes)
+
+
+def test_a_meter_that_cannot_be_right_is_neither_used_nor_fitted(tmp_path: Path) -> None:
+    """A reversed clamp: the energy is the model's, and the other recordings give the wall."""
+    arm, wall = ExactArm(power_noise=0.5), SimulatedWall((20.0, 30.0, 36.0), 1.15, 1.2e-4)
+    bags = []
+    for seed, factor in ((1, -1.0), (2, 1.0)):
+        telemetry = arm.record(100.0, seed=seed)
+        power = wall.power(np.full(len(telemetry), 7), np.asarray(telemetry.bus_power))
+        columns = wall.readings(telemetry.time, power)
+        columns["wall_power"] = factor * columns["wall_power"]
+        bags.append(write_bag(tmp_path / str(seed), changed(telemetry, **columns)))
+    reversed_clamp, right = (estimate_energy(generic_model("ur5e"), bag) for bag in bags)
+    assert right.wall.source == "meter"
+    assert reversed_clamp.wall.source == "generic"
+    assert reversed_clamp.wall.energy == pytest.approx(right.wall.energy, rel=0.5)
+    (contradiction,) = reversed_clamp.contradictions
+    assert contradiction.subject == "wall_meter"
+    assert "clamp" in contradiction.remedy
+    assert contradiction.words() in reversed_clamp.warnings
+    assert not right.contradictions
+    both = totals_json([reversed_clamp, right])
+    assert [each["subject"] for each in both["contradictions"]] == ["wall_meter"]
+    assert both["wall_source"] == "generic"
+    alone, together = identify(bags[:1], "ur5e"), identify(bags, "ur5e")
+    assert alone.model.wall is None
+    assert [each.subject for each in alone.contradictions] == ["wall_meter"]
+    assert contradiction.words() in alone.warnings
+    save_model(alone.model, tmp_path / "model.yaml")  # and not "more motion"
+    assert together.model.wall is not None
+    assert together.model.wall.box["running"] == pytest.approx(36.0, abs=10.0)
+    assert len(identification_json(together)["contradictions"]) == 1

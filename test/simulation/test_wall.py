@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import random
 
 import numpy as np
 import pytest
@@ -198,3 +201,43 @@ def test_a_recording_has_every_sample_and_the_readings(
     wall = content["wall"]
     least = wall["box"][2] * seconds + wall["proportional"] * total["bus_energy"]
     assert least < total["wall_energy"] < 1.2 * least
+
+
+class _Reversed(BaseHTTPRequestHandler):
+    """A Shelly device whose clamp is reversed."""
+
+    def do_GET(self) -> None:
+        text = json.dumps({"id": 0, "apower": -100.0 - 10.0 * random()}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Requests are not logged."""
+
+
+def test_record_and_inspect_name_a_meter_that_cannot_be_right(
+    tmp_path: Path, fresh_host: Callable[[], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, bag = fresh_host(), tmp_path / "bag"
+    arm, controller = Simulation("ur5e", host=host, seed=3).build()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Reversed)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/rpc/Switch.GetStatus?id=0"
+    arguments = ["record", "--host", host, "--duration", "8", "-o", str(bag), "--meter", url]
+    with controller:
+        assert main([*arguments, "--json"]) == 0
+    arm.close()
+    server.shutdown()
+    server.server_close()
+    recorded = capsys.readouterr()
+    (line,) = [each for each in recorded.err.splitlines() if "reversed" in each or "clamp" in each]
+    assert url in line
+    (contradiction,) = json.loads(recorded.out)["contradictions"]
+    assert contradiction["subject"] == "wall_meter"
+    assert main(["inspect", str(bag), "--json"]) == 0
+    inspected = json.loads(capsys.readouterr().out)
+    assert [each["subject"] for each in inspected["contradictions"]] == ["wall_meter"]
+    assert any("clamp" in each for each in inspected["warnings"])
+    assert not inspected["verdict"].startswith("not usable")

@@ -223,6 +223,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             for each in result.payload_checks
         ],
         **picked(result, "warnings notes"),
+        "contradictions": [each.as_json() for each in result.contradictions],
     }
 
 

@@ -21,6 +21,7 @@ from ur_energy_model.cli.output import (
     progress,
     warn,
 )
+from ur_energy_model.energy.wall import RecordedMeter
 from ur_energy_model.errors import IncompleteRecordingError, InputError, RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.interrupts import on_stop_signal
@@ -39,7 +40,8 @@ from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.source import ObservedSource, TelemetrySource
 
 if TYPE_CHECKING:  # slow to import
-    from ur_energy_model.consistency.arm_type import ArmTypeMonitor
+    from collections.abc import Callable
+
     from ur_energy_model.consistency.contradiction import Contradiction
     from ur_energy_model.telemetry.csv.table import CsvOptions
 
@@ -97,24 +99,37 @@ def record(options: argparse.Namespace) -> None:
 
             arm_type = ArmTypeMonitor(load_robot(source.info.robot))
             metered = ObservedSource(metered, arm_type.observe)
+        wall = RecordedMeter(options.meter)
+        if meter is not None:
+            metered = ObservedSource(metered, wall.observe)
+
+        def contradictions() -> list[Contradiction]:
+            """What the samples contradict so far: the arm as stated, the power meter."""
+            of_arm = None if arm_type is None else arm_type.contradiction
+            return [*([] if of_arm is None else [of_arm]), *wall.contradictions]
+
         recorder = Recorder(metered, options=wanted_bag, record=options.output)
         began = time.monotonic()
         with recorder:
             interrupted = threading.Event()
             with on_stop_signal(interrupted.set):
-                short = _watch(recorder, source, meter, arm_type, options.duration, interrupted)
+                short = _watch(
+                    recorder, source, meter, contradictions, options.duration, interrupted
+                )
                 try:
                     recorder.stop()
                 except RecordingError as error:
                     short = short or error.problem
                 status = recorder.status
             elapsed = time.monotonic() - began
-        contradicted = None if arm_type is None else arm_type.finish()
+        if arm_type is not None:
+            arm_type.finish()
+        wall.finish()
     result = {
         **recording_json(options.output, status),
         "identity": source.status.identity,
         "cpu_percent": 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9),
-        "contradictions": [] if contradicted is None else [contradicted.as_json()],
+        "contradictions": [each.as_json() for each in contradictions()],
     }
     if options.json:
         print_json(result)
@@ -125,7 +140,7 @@ def record(options: argparse.Namespace) -> None:
             if key != "contradictions"
         ]
         print_table("Recorded", ("", "value"), rows)
-        warn([] if contradicted is None else [contradicted.words()])
+        warn(each.words() for each in contradictions())
     if status.unreadable and short is None:
         short = f"{status.unreadable} samples cannot be read back"
     if short is not None or status.stopped_because is not None:
@@ -144,7 +159,7 @@ def _watch(
     recorder: Recorder,
     source: TelemetrySource,
     meter: Meter | None,
-    arm_type: ArmTypeMonitor | None,
+    contradictions: Callable[[], list[Contradiction]],
     duration: float | None,
     interrupted: threading.Event,
 ) -> str | None:
@@ -153,7 +168,7 @@ def _watch(
     limit = math.inf if duration is None else duration + GRACE_SECONDS
     samples = 0
     shown: str | None = None
-    contradicted: Contradiction | None = None
+    contradicted = set[str]()  # subjects of the contradictions that were said
     with progress("recording") as report:
         while not recorder.wait(WATCH_SECONDS):
             if interrupted.is_set():
@@ -177,9 +192,10 @@ def _watch(
             if problem is not None and problem != shown:
                 note(problem)
             shown = problem
-            if contradicted is None and arm_type is not None:
-                contradicted = arm_type.contradiction
-                warn([] if contradicted is None else [contradicted.words()])
+            for each in contradictions():
+                if each.subject not in contradicted:
+                    contradicted.add(each.subject)
+                    warn([each.words()])
     return None
 
 

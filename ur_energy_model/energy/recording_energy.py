@@ -18,7 +18,8 @@ import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
-from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.contradiction import Contradiction, refuse
+from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, efficiency, interval
@@ -38,7 +39,7 @@ from ur_energy_model.energy.telemetry_checks import (
     model_of_arm,
     serials,
 )
-from ur_energy_model.energy.wall import READING_FIELDS, RecordedWall, WallEnergy
+from ur_energy_model.energy.wall import RecordedWall, WallEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
 from ur_energy_model.model.energy_model import EnergyModel
@@ -99,6 +100,8 @@ class EnergySummary:
     state_energy: dict[ArmState, float]
     session: SessionStandby  #: the session's standby power
     warnings: tuple[str, ...] = ()  #: for the user, one line each
+    #: statements about the recording that it does not agree with
+    contradictions: tuple[Contradiction, ...] = ()
     #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -141,6 +144,7 @@ class EnergySummary:
             },
             "session": self.session._asdict(),
             "warnings": self.warnings,
+            "contradictions": [each.as_json() for each in self.contradictions],
             "serials": dict(self.serials),
         }
 
@@ -180,6 +184,7 @@ def summarise(
         supply_std=supply_std,
         bus=float(net[arm["bus"]]) if bus_complete else None,
         wall=wall.energy(net),
+        contradictions=wall.verdict.contradictions,
         state_time=channels.by_state(net, channels.state_time),
         state_energy=channels.by_state(net, channels.state_energy),
         session=SessionStandby(standby.anchored, standby.power, standby.std, standby.still_seconds),
@@ -211,10 +216,12 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     contents = [plain(each.as_json()) for each in summaries]
     for each in contents:
         del each["session"], each["warnings"], each["serials"], each["wall_source"]
+        del each["contradictions"]
     return {
         **summed("", contents),
         **WallEnergy.summed([each.wall for each in summaries]).as_json(),
         "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
+        "contradictions": [one.as_json() for each in summaries for one in each.contradictions],
         "serials": common_serials([each.serials for each in summaries]),
     }
 
@@ -414,7 +421,7 @@ def estimate_energy(
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
     meter, bus_complete = EnergyMeter(len(calculator.channels)), True
-    wall = RecordedWall(calculator.channels)
+    wall = RecordedWall(calculator.channels, calculator.robot)
     with ExitStack() as files:
         rows = None
         if series is not None:
@@ -433,7 +440,8 @@ def estimate_energy(
             measured = f"{bus:.0f} J were measured at the supply"
             misfits = [f"{measured}, {found.supply:.0f} ± {half:.0f} J modelled"]
         warning = doubt_about_arm(model, info, session, misfits)
-    warnings = () if warning is None else (warning,)
+    warnings = tuple(each.words() for each in found.contradictions)
+    warnings += () if warning is None else (warning,)
     return replace(
         found, warnings=(*warnings, *repetition(found.repeated)), serials=serials(model, info)
     )

@@ -1,41 +1,42 @@
-"""Readings of a power meter at the mains, and the energy that they and the model give.
+"""Energy at the wall: of a power meter's readings, and of a model where there are none.
 
-A reading is the mean of some time that ended before it arrived. Delay and averaging time are found
-from the data: for each pair of them that is tried, the readings are compared with the means of
-what the wall depends on (`model.wall`) over that time. All of it is in Gram matrices of these means
-and the readings, so memory does not grow with the recording.
+Readings are compared with what the wall depends on in `consistency.meter_readings`, and are used
+only where they can be those of this robot (`consistency.wall_meter`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.meter import CONFIDENCE, interval
-from ur_energy_model.energy.powers import BOX_TERMS, Channels, PowerTable
-from ur_energy_model.model.wall import GENERIC, MEASURED, MODEL, SQUARE, SUPPLY, TERMS
-from ur_energy_model.telemetry.fields import FROZEN_CHANGE, FROZEN_SECONDS
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.meter_readings import (
+    FINE,
+    READING_FIELDS,
+    Compared,
+    MeterReadings,
+    best_pair,
+    rounding,
+)
+from ur_energy_model.consistency.wall_meter import MeterVerdict, WallMeterCheck
+from ur_energy_model.energy.meter import CONFIDENCE, GapRule, interval
+from ur_energy_model.energy.powers import BOX_TERMS, Channels, PowerTable, arm_states
+from ur_energy_model.errors import RobotFileError
+from ur_energy_model.model.robots import GENERATIONS, RobotDescription, load_robot
+from ur_energy_model.model.wall import (
+    GENERIC,
+    MEASURED,
+    MODEL,
+    SQUARE,
+    SUPPLY,
+    TERMS,
+    generic_wall,
+)
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Indices
-
-READING_FIELDS = ("wall_power", "wall_reading")
-"""Columns of a meter: its last reading [W], NaN where it is silent, and the number of readings."""
-
-STEP = 0.1  # between the delays that are tried [s]
-_DELAYS = 50
-_AVERAGING = (1, 5, 10, 20, 50, 100)  # in steps
-DELAY, AVERAGING = STEP * np.array([(1 + d, a) for a in _AVERAGING for d in range(_DELAYS)]).T
-"""Every pair that is tried [pairs], s: meters for sockets update once in 0.5 to 10 s."""
-_ENDS = np.rint(DELAY / STEP).astype(int)
-_BEGINS = _ENDS + np.rint(AVERAGING / STEP).astype(int)
-_STEADY = _DELAYS * _AVERAGING.index(50)
-"""The pair whose mean power shows whether the load changes."""
-_REACH = STEP * (_BEGINS.max() + 2)  # time before a reading that is compared [s]
-_LEAST_COVERED = 0.5  # share of an averaging time with samples
-_TOGETHER = 10  # readings of one Gram matrix
-_AT_ONCE = 256  # readings compared at once, which bounds memory
-_TIE = 1e-9  # of the readings' squares: a smaller difference between pairs is rounding
 
 
 class WallEnergy(NamedTuple):
@@ -69,120 +70,6 @@ SOURCES = {
 """Sources of an energy in words, the best first."""
 
 
-class MeterReadings:
-    """Compares a meter's readings with what the wall depends on, batch by batch.
-
-    What it yields are Gram matrices of [terms, shift, reading], each pair's [pairs, 7, 7], weighted
-    by time, the time between these readings [s] and their number. The shift is the change of the
-    power's mean per second of further delay, W/s: the delays that are tried are 0.1 s apart, and a
-    regression on blurred power would find too small a slope.
-
-    `resolution`: smallest difference between consecutive readings so far [W].
-    """
-
-    def __init__(self) -> None:
-        self.resolution = np.inf
-        self._run = (np.nan, 0.0, np.inf, -np.inf)
-        """Of equal readings: value [W], first time [s], least and most power meanwhile [W]."""
-        self._held: list[tuple[Array, float]] = []
-        """Rows and times of equal readings, until they are known not to be frozen."""
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin anew after a step back of the clock."""
-        self._time, self._sums = np.zeros(0), np.zeros((0, TERMS))
-        self._terms = np.zeros((0, TERMS))  # of the last sample
-        self._number, self._silences = np.nan, 0  # of readings, and of samples without any
-        self._last = np.full((1, 2), np.nan)  # silences and time [s] at the last reading
-
-    def add(
-        self, time: Array, steps: Array, terms: Array, watts: Array, number: Array
-    ) -> list[tuple[Array, float, int]]:
-        """Compare the readings of samples that follow those of the last call.
-
-        Args:
-            time: [samples], s; a step back begins anew.
-            steps: bridged steps to them [samples], s, 0 where what the wall depends on is unknown.
-            terms: rates of what the wall depends on [samples, 5].
-            watts: column of the meter's last reading [samples], W.
-            number: column of the number of readings [samples].
-        """
-        if len(self._time) and time[0] < self._time[-1]:
-            self._restart()
-        rows = np.concatenate([self._terms if len(self._terms) else terms[:1], terms])
-        gains = 0.5 * steps[:, None] * (rows[1:] + rows[:-1])
-        before = self._sums[-1] if len(self._sums) else np.zeros(TERMS)
-        sums, self._terms = before + np.cumsum(gains, axis=0), terms[-1:]
-        self._time = np.concatenate([self._time, time])
-        self._sums = np.concatenate([self._sums, sums])
-        new = np.isfinite(watts) & (np.diff(number, prepend=self._number) > 0.0)
-        silences = self._silences + np.cumsum(np.isnan(watts))
-        marks = np.column_stack([silences, sums[:, :SUPPLY].sum(axis=1)])[new]
-        silent, seconds = np.diff(np.concatenate([self._last, marks]), axis=0).T
-        # Not the first one, nor one after a silence or a number that stayed.
-        seconds = np.where((silent == 0.0) & (seconds < FROZEN_SECONDS), seconds, 0.0)
-        self._number, self._silences = float(number[-1]), int(silences[-1])
-        self._last = np.concatenate([self._last, marks])[-1:]
-        counted, places = list[tuple[Array, float]](), np.flatnonzero(new)
-        for start in range(0, len(places), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            counted += self._compared(time[places[part]], watts[places[part]], seconds[part])
-        keep = int(np.searchsorted(self._time, self._time[-1] - _REACH))
-        self._time, self._sums = self._time[keep:], self._sums[keep:]
-        return _grams(counted)
-
-    def finish(self) -> list[tuple[Array, float, int]]:
-        """The last readings of a recording."""
-        held, self._held = self._held, []
-        return _grams(held)
-
-    def _compared(self, time: Array, watts: Array, seconds: Array) -> list[tuple[Array, float]]:
-        """Rows [pairs, 7] and times of the readings that are known not to be frozen by now."""
-        at = time[:, None] - STEP * np.arange(_BEGINS.max() + 2)
-        sums = np.stack([np.interp(at, self._time, each) for each in self._sums.T], axis=-1)
-        spans = sums[:, _ENDS] - sums[:, _BEGINS]
-        later, earlier = (
-            sums[:, _ENDS + k, SUPPLY] - sums[:, _BEGINS + k, SUPPLY] for k in (1, -1)
-        )
-        covered = spans[..., :SUPPLY].sum(axis=-1, keepdims=True)
-        usable = (covered[..., 0] >= _LEAST_COVERED * AVERAGING).all(axis=1) & (seconds > 0.0)
-        shift = (later - earlier)[..., None] / (2.0 * STEP)
-        means = np.concatenate([spans, shift], axis=2)[usable] / covered[usable]
-        readings = np.broadcast_to(watts[usable, None, None], (*means.shape[:2], 1))
-        rows, ready = np.concatenate([means, readings], axis=2), list[tuple[Array, float]]()
-        each = zip(rows, seconds[usable].tolist(), time[usable].tolist(), strict=True)
-        for row, passed, moment in each:
-            watt, power = float(row[0, -1]), float(row[_STEADY, SUPPLY])
-            value, begin, low, high = self._run
-            if watt != value:
-                ready += self._held
-                self._held = []
-                if np.isfinite(value):
-                    self.resolution = min(self.resolution, abs(watt - value))
-                value, begin, low, high = watt, moment, power, power
-            self._run = value, begin, min(low, power), max(high, power)
-            stays = moment - begin > FROZEN_SECONDS
-            if stays and self._run[3] - self._run[2] > FROZEN_CHANGE:
-                self._held = []
-                continue
-            self._held.append((row, passed))
-            if stays:
-                ready += self._held
-                self._held = []
-        return ready
-
-
-def _grams(rows: list[tuple[Array, float]]) -> list[tuple[Array, float, int]]:
-    out = []
-    for start in range(0, len(rows), _TOGETHER):
-        part = rows[start : start + _TOGETHER]
-        seconds = np.array([passed for _, passed in part])
-        each = np.stack([row for row, _ in part], axis=1)  # [pairs, readings, 7]
-        gram = (each * seconds[:, None]).swapaxes(-1, -2) @ each
-        out.append((gram, float(seconds.sum()), len(part)))
-    return out
-
-
 def box_terms(states: Indices, power: Array) -> Array:
     """Rates of what the wall depends on [samples, 5]: state of the box, power at the supply, W."""
     terms = BOX_TERMS[states]
@@ -190,56 +77,145 @@ def box_terms(states: Indices, power: Array) -> Array:
     return terms
 
 
-def rounding(resolution: float) -> float:
-    """Standard deviation of the rounding of readings [W]; 0 where none differed."""
-    return resolution / float(np.sqrt(12.0)) if np.isfinite(resolution) else 0.0
+class MeterSamples(NamedTuple):
+    """Samples of a recording with a meter, as `MeterReadings.add` takes them."""
+
+    time: Array  # [samples], s
+    steps: Array  # bridged steps to them [samples], s, 0 where the bus power is unknown
+    terms: Array  # rates of what the wall depends on [samples, 5]
+    watts: Array  # column of the meter's last reading [samples], W
+    number: Array  # column of the number of readings [samples]
 
 
-def best_pair(gram: Array) -> tuple[int, float]:
-    """The pair of delay and averaging time whose means explain the readings best.
+def meter_samples(batch: Telemetry, gaps: GapRule) -> MeterSamples | None:
+    """Samples that follow those before; None without meter or bus power.
 
-    Of Gram matrices [pairs, 7, 7]; the first one where the power is constant. Also returns what it
-    leaves of the readings' squares, W^2 s.
+    `gaps` keeps the last sample.
     """
-    cross, squares = gram[:, :-1, -1], gram[:, -1, -1]
-    unit = np.sqrt(np.maximum(np.diagonal(gram[0])[:-1], 1e-30))
-    inverse = np.linalg.pinv(gram[:, :-1, :-1] / np.outer(unit, unit), 1e-9, hermitian=True)
-    scaled = cross / unit
-    left = squares - np.einsum("ci,cij,cj->c", scaled, inverse, scaled)
-    best = int(np.argmax(left <= left.min() + _TIE * squares[0]))
-    return best, max(float(left[best]), 0.0)
+    lacking = any(name not in batch for name in (*READING_FIELDS, "actual_qd"))
+    if lacking or not batch.has_bus_power:
+        return None
+    batch = batch.distinct()
+    power = np.asarray(batch.bus_power)
+    steps = gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate).bridged
+    known = np.isfinite(power)
+    terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
+    watts, number = (batch[name] for name in READING_FIELDS)
+    return MeterSamples(batch.time, np.where(known, steps, 0.0), terms, watts, number)
+
+
+CHECK_PERIOD = 5.0
+"""Time of samples after which a meter is checked again [s]."""
+
+
+class RecordedMeter:
+    """The meter of a recording or of a live source, checked against the bus power.
+
+    Args:
+        meter: its address; None for that which the recording names.
+
+    Attributes:
+        contradictions: what the readings contradict, by the samples up to CHECK_PERIOD ago, or all
+            of them after `finish`; replaced as a whole.
+    """
+
+    def __init__(self, meter: str | None = None) -> None:
+        self.contradictions: tuple[Contradiction, ...] = ()
+        self._meter = meter
+        self._check, self._gaps = WallMeterCheck(), GapRule()
+        self._info, self._checked = RecordingInfo(), -np.inf
+
+    def observe(self, batch: Telemetry) -> None:
+        """Add samples that follow those before; without meter or bus power they are ignored."""
+        samples = meter_samples(batch, self._gaps)
+        if samples is None:
+            return
+        self._info = batch.info
+        self._check.add(*samples)
+        now = float(samples.time[-1])
+        if abs(now - self._checked) >= CHECK_PERIOD:
+            self._checked = now
+            self._judge()
+
+    def observed(self, batches: Iterable[Telemetry]) -> Iterator[Telemetry]:
+        """Batches of a recording, which are observed while they are read."""
+        for batch in batches:
+            self.observe(batch)
+            yield batch
+        self.finish()
+
+    def finish(self) -> None:
+        """End the recording."""
+        self._check.finish()
+        self._judge()
+
+    def _judge(self) -> None:
+        usual = generic_wall(generation_of(self._info.robot))
+        meter = meter_name(self._meter or self._info.extra.get("meter"))
+        self.contradictions = self._check.verdict(usual, meter).contradictions
+
+
+def generation_of(robot: str | None) -> str:
+    """Generation of the controller of an arm, "other" for arms that the package does not have."""
+    try:
+        return GENERATIONS[-1] if robot is None else load_robot(robot).generation
+    except RobotFileError:
+        return GENERATIONS[-1]
+
+
+def meter_name(meter: object) -> str:
+    """A meter for messages: its address, where it is known."""
+    return f"the power meter {meter}" if meter else "the power meter"
 
 
 class RecordedWall:
     """Energy at the wall of a recording: the meter's readings where it has some, else the model.
 
     What the readings cover is the time of their means; all else (before the first one, in gaps, the
-    delay at the end) is the model's.
+    delay at the end) is the model's. Readings that cannot be those of this robot are not used.
+
+    `robot`: the arm, for what cells with its controller usually take; None for any controller.
     """
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, robot: RobotDescription | None = None) -> None:
         self._channels, self._readings = channels, MeterReadings()
-        self._gram, self._count = np.zeros((len(DELAY), TERMS + 2, TERMS + 2)), 0
+        self._gram, self._count = np.zeros((len(FINE.delay), TERMS + 2, TERMS + 2)), 0
+        self._check = WallMeterCheck()
+        self._usual = generic_wall(GENERATIONS[-1] if robot is None else robot.generation)
+        self._meter: object = None
 
     def add(self, table: PowerTable) -> None:
         """Add powers of samples that follow those before."""
         columns = table.samples.columns
-        if all(name in columns for name in READING_FIELDS):
-            terms = self._channels.wall_terms(table.power)
-            meter = (columns[name] for name in READING_FIELDS)
-            found = self._readings.add(table.samples.time, table.steps.bridged, terms, *meter)
-            self._include(found)
+        if any(name not in columns for name in READING_FIELDS):
+            return
+        self._meter = table.samples.info.extra.get("meter")
+        terms = self._channels.wall_terms(table.power)
+        time, steps = table.samples.time, table.steps.bridged
+        meter = [columns[name] for name in READING_FIELDS]
+        self._include(self._readings.add(time, steps, terms, *meter))
+        if table.bus_measured:  # the meter is compared with what was measured, not with the model
+            bus = table.power[:, self._channels.arm["bus"]]
+            terms = terms.copy()
+            terms[:, SUPPLY], terms[:, SQUARE] = bus, bus * bus
+        self._check.add(time, steps, terms, *meter)
 
-    def _include(self, found: list[tuple[Array, float, int]]) -> None:
-        for gram, _, count in found:
-            self._gram += gram
-            self._count += count
+    def _include(self, found: list[Compared]) -> None:
+        for each in found:
+            self._gram += each.gram
+            self._count += each.readings
+
+    @cached_property
+    def verdict(self) -> MeterVerdict:
+        """What all readings show about the meter, which gets no more samples."""
+        self._check.finish()
+        return self._check.verdict(self._usual, meter_name(self._meter))
 
     def energy(self, net: Array) -> WallEnergy:
         """The energy, with the integrals of all channels [channels], J."""
         self._include(self._readings.finish())
         model, terms = self._channels.wall, self._channels.wall_terms(net)
-        if not self._count:
+        if not self._count or not self.verdict.usable:
             energy, deviation = map(float, self._channels.at_wall(net))
             return WallEnergy(energy, deviation, model.energy_source)
         # The states cover all of the time, so these rows sum to the integrals over the readings.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model import __version__
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.same_origin import check_one_arm
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
@@ -93,6 +94,8 @@ class Identification:
     payload_checks: tuple[PayloadCheck, ...] = ()  # what the currents of each recording show
     failed: tuple[BagResult[Any], ...] = ()  # bags that were left out, with reasons
     notes: tuple[str, ...] = ()  # how much of long recordings was used, one line each
+    # statements about the fitted recordings that these do not agree with
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 def identify(
@@ -182,6 +185,9 @@ def identify(
             payload_checks=tuple(checks),
             failed=tuple(work.failed),
             notes=tuple(line for recording in given for line in _note_of_used_time(recording)),
+            contradictions=tuple(
+                one for recording in given for one in recording.quality.contradictions
+            ),
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.telemetry_checks import rated_limits
+from ur_energy_model.energy.wall import RecordedMeter
 from ur_energy_model.errors import IdentificationError
 from ur_energy_model.identification.base_parameters import Conditioning
 from ur_energy_model.identification.filtered_motion import NO_MOTION, SHORTEST_MOTION
@@ -329,7 +330,7 @@ class RecordingQualityCheck:
         self._payloads: set[float] = set()
         self._conditioning: Conditioning | None = None
         self._visited = VisitedPath()
-        self._statements = RecordingCheck()
+        self._statements, self._meter = RecordingCheck(), RecordedMeter()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part.
@@ -358,6 +359,7 @@ class RecordingQualityCheck:
         self._visited.observe(part)
         if self.robot is not None:
             self._statements.observe(part)
+        self._meter.observe(part)
         if self.robot is not None and {"actual_q", "target_q"} & set(part.columns):
             if self._conditioning is None:
                 down = self._info.gravity
@@ -426,7 +428,10 @@ class RecordingQualityCheck:
             condition_number=condition,
             refusal=refusal,
             contradictions=contradictions,
-            warnings=tuple(self._warnings(seconds, joints, shares, frozen, clipped)),
+            warnings=(
+                *(each.words() for each in contradictions if not each.refused),
+                *self._warnings(seconds, joints, shares, frozen, clipped),
+            ),
             visited=self._visited,
         )
 
@@ -465,7 +470,8 @@ class RecordingQualityCheck:
 
     def _contradictions(self) -> tuple[Contradiction, ...]:
         """What the samples show of statements about the recording."""
-        return self._statements.contradictions(self.robot)
+        self._meter.finish()
+        return (*self._statements.contradictions(self.robot), *self._meter.contradictions)
 
     def _refusal(
         self,

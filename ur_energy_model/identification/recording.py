@@ -15,11 +15,11 @@ import numpy as np
 
 from ur_energy_model.consistency.contradiction import refuse
 from ur_energy_model.consistency.controller_torque import TARGET_RATE
+from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
 from ur_energy_model.energy.powers import FIELDS as ENERGY_FIELDS
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.telemetry_checks import PAYLOAD, check_batch, check_robot
-from ur_energy_model.energy.wall import READING_FIELDS
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,

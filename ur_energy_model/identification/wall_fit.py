@@ -12,18 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import nnls
 
-from ur_energy_model.energy.meter import GapRule
-from ur_energy_model.energy.powers import arm_states
-from ur_energy_model.energy.wall import (
-    AVERAGING,
-    DELAY,
-    READING_FIELDS,
-    STEP,
-    MeterReadings,
+from ur_energy_model.consistency.meter_readings import (
+    FINE,
+    SHIFT,
+    Compared,
     best_pair,
-    box_terms,
     rounding,
 )
+from ur_energy_model.consistency.wall_meter import WallMeterCheck
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.wall import meter_samples
 from ur_energy_model.identification.least_squares import BlockedGram, Prior, fold_blocks, solve
 from ur_energy_model.model.wall import (
     MEASURED,
@@ -37,42 +35,37 @@ from ur_energy_model.model.wall import (
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array
 
-SHIFT = TERMS  # place of the shift in the Gram matrices
 FEWEST = 30
 """Least number of readings of a fit: a few blocks of time, from whose scatter intervals follow."""
 
 
 class WallFit:
-    """Accumulates a meter's readings over any number of recordings, and fits the wall to them."""
+    """A meter's readings of a recording, and of others that are merged; fits the wall to them."""
 
     def __init__(self) -> None:
         self._gram, self._counts = BlockedGram(), BlockedGram()
         self._resolution = np.inf
-        self._readings, self._gaps = MeterReadings(), GapRule()
+        self._check, self._gaps = WallMeterCheck(), GapRule()
 
     def accumulate(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""
-        if not batch.has_bus_power or any(name not in batch for name in READING_FIELDS):
-            return
-        batch = batch.distinct()
-        power = np.asarray(batch.bus_power)
-        steps = self._gaps(batch.time, batch.stamp, batch.gaps, batch.info.rate).bridged
-        known = np.isfinite(power)
-        terms = box_terms(arm_states(batch, batch["actual_qd"]), np.where(known, power, 0.0))
-        steps = np.where(known, steps, 0.0)
-        watts, number = (batch[name] for name in READING_FIELDS)
-        self._add(self._readings.add(batch.time, steps, terms, watts, number))
+        samples = meter_samples(batch, self._gaps)
+        if samples is not None:
+            self._add(self._check.add(*samples))
 
     def finish(self) -> None:
-        """End a recording."""
-        self._add(self._readings.finish())
-        self._resolution = min(self._resolution, self._readings.resolution)
-        self._readings, self._gaps = MeterReadings(), GapRule()
+        """End the recording."""
+        self._add(self._check.finish())
+        self._resolution = min(self._resolution, self._check.resolution)
 
-    def _add(self, found: list[tuple[Array, float, int]]) -> None:
-        for gram, seconds, count in found:
-            self._gram.accumulate(gram, seconds)
-            self._counts.accumulate(np.asarray(float(count)), seconds)
+    def usable(self, generation: str) -> bool:
+        """Whether the meter of the recording can be right, for a controller of this generation."""
+        return self._check.verdict(generic_wall(generation), "").usable
+
+    def _add(self, found: list[Compared]) -> None:
+        for each in found:
+            self._gram.accumulate(each.gram, each.seconds)
+            self._counts.accumulate(np.asarray(float(each.readings)), each.seconds)
 
     def merge(self, other: WallFit) -> None:
         """Include the readings of another recording."""
@@ -87,7 +80,7 @@ class WallFit:
             return None
         pair, _ = best_pair(self._gram.blocks.sum(axis=0))
         blocks, known = self._gram.blocks[:, pair], generic_wall(generation)
-        prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, STEP)
+        prior = Prior(known.coefficients, known.std, known.covariance).extended(0.0, FINE.step)
         naive = solve(blocks, prior, counts)
         found = solve(_without_jitter(blocks, naive.coefficients), prior, counts)
         own, covariance = found.coefficients[:TERMS], found.covariance[:TERMS, :TERMS]
@@ -101,17 +94,21 @@ class WallFit:
             covariance,
             MEASURED,
             held_out_error_percent=_held_out_error(blocks, prior, counts),
-            delay=float(DELAY[pair] + found.coefficients[-1] / own[SUPPLY]),
-            averaging=float(AVERAGING[pair]),
+            delay=float(FINE.delay[pair] + found.coefficients[-1] / own[SUPPLY]),
+            averaging=float(FINE.averaging[pair]),
             resolution=self._resolution if np.isfinite(self._resolution) else 0.0,
         )
 
 
 def fit_wall(recordings: Sequence[WallFit], generation: str) -> WallModel | None:
-    """The wall of one cell from several recordings, see `WallFit.fit`."""
+    """The wall of one cell from several recordings, see `WallFit.fit`.
+
+    Recordings whose meter cannot be right are left out.
+    """
     total = WallFit()
     for each in recordings:
-        total.merge(each)
+        if each.usable(generation):
+            total.merge(each)
     return total.fit(generation)
 
 

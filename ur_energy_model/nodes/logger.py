@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
+from ur_energy_model.energy.wall import RecordedMeter
 from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
 from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
@@ -442,6 +443,7 @@ class LoggerNode(ManagedNode):
             messages=tuple if self._energy is None else self._energy.take,
         )
         self._meter = Meter(given.meter).__enter__() if given.meter else None
+        self._checked = RecordedMeter(given.meter or None)
         self._session = RecordingSession(
             self._make_source, folder, options, self._tap, record=given.record
         )
@@ -487,6 +489,8 @@ class LoggerNode(ManagedNode):
         self._last_arrival = time.monotonic()
         if self._joint_states is not None:
             self._joint_states.publish(batch)
+        if self._meter is not None:
+            self._checked.observe(batch)
 
     def _add_command(
         self, service: names.Service, action: Callable[[RecordingSession], object], text: str = "{}"
@@ -541,10 +545,12 @@ class LoggerNode(ManagedNode):
             parts["energy topics"] = self._energy.part()
         if self._meter is not None:
             problem, url = self._meter.problem, self._meter.url
+            line = None if problem is None else f"power meter {url}: {problem}"
+            if problem is None and self._checked.contradictions:
+                problem = line = self._checked.contradictions[0].words()
             level, text = (OK, "sends readings") if problem is None else (WARN, problem)
             parts["power meter"] = level, text, {"url": url}
-            line = None if problem is None else f"power meter {url}: {problem}"
-            self.lines.problem("meter", line, "the power meter sends readings", lines.WARN)
+            self.lines.problem("meter", line, "the power meter can be used", lines.WARN)
         self.publish_parts(parts)
 
     def _connection_part(self) -> Part:

@@ -23,12 +23,8 @@ from ur_energy_model.options import split_url
 from ur_energy_model.robot_modes import BACKDRIVE, POWER_OFF
 from ur_energy_model.simulation.parameters import constants
 from ur_energy_model.telemetry.fields import METER_FIELDS
-from ur_energy_model.telemetry.meters import (
-    MODBUS_PORT,
-    SILENT_PERIODS,
-    SILENT_SECONDS,
-    load_profile,
-)
+from ur_energy_model.telemetry.meter_protocols import MODBUS_PORT, load_profile
+from ur_energy_model.telemetry.meters import SILENT_PERIODS, SILENT_SECONDS
 from ur_energy_model.typing import Array, Mask
 
 _STREAM = 20261128

@@ -162,8 +162,6 @@ FIELDS: dict[str, Field] = {field.name: field for field in _TABLE}
 
 METER_FIELDS: tuple[str, ...] = ("wall_power", "wall_energy", "wall_reading")
 """Fields that no controller sends; `telemetry.meters` adds them. NaN where the meter is silent."""
-FROZEN_SECONDS, FROZEN_CHANGE = 30.0, 20.0
-"""A meter is frozen that repeats a reading for longer [s] while the power changes by more [W]."""
 
 INPUTS: dict[str, ValueKind] = {
     "speed_slider_mask": "UINT32", "speed_slider_fraction": "DOUBLE",

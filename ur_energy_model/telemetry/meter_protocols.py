@@ -1,0 +1,419 @@
+"""Protocols of power meters: Shelly devices by HTTP, topics of an MQTT broker, Modbus TCP.
+
+Nothing is written to a meter, and nothing of it is believed before its size and time are: an answer
+has a budget of bytes and seconds, a stream of messages one of bytes and messages a second, counted
+where bytes leave the socket. Whoever exceeds it is disconnected and tried again later.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from typing import Any, Literal, NamedTuple
+from urllib.parse import SplitResult, parse_qs, unquote
+
+import numpy as np
+
+from ur_energy_model.errors import InputError, optional_import
+from ur_energy_model.files import config_file, user_path
+from ur_energy_model.options import split_url
+from ur_energy_model.telemetry.meter_values import (
+    PowerPath,
+    Reading,
+    Silence,
+    checked_reading,
+    json_reading,
+)
+from ur_energy_model.yaml_reader import Quantity, Record, YamlTree, choice, integer, with_suggestion
+
+POLL_SECONDS = 0.25  # period of the requests to a meter
+REPEAT_PERIODS, REPEAT_SECONDS = 2.0, (2.0, 20.0)
+"""An answer that equals the one before is a new reading only after so many of the periods in which
+answers change, within these bounds [s]: meters are asked more often than they measure."""
+ANSWER_SECONDS, ANSWER_BYTES = 3.0, 1 << 16  # longest time for an answer, and its largest size
+STREAM_BYTES, STREAM_MESSAGES, STREAM_READS = 1 << 18, 100, 2000
+"""Most of a broker's stream in a second: bytes, messages, and reads of the socket, of which each
+packet takes three or four."""
+MOST_UNANSWERED = 16
+"""Messages of a broker that wait for an answer or a continuation; a meter's topic has none."""
+FORMS = (
+    "http://HOST/rpc/Switch.GetStatus?id=0 (Shelly), mqtt://HOST/TOPIC#path.in.json or "
+    "modbus://HOST/UNIT?profile=NAME"
+)
+logging.getLogger("pymodbus").addHandler(logging.NullHandler())  # else it writes to stderr
+
+Item = Reading | Silence | None
+"""A reading, why there is none, or that the last one is still shown."""
+Items = Callable[[threading.Event], Iterator[Item]]
+"""Connects, and returns what the meter sends until the event is set; any exception ends it."""
+
+
+def items_of(url: str) -> Items:
+    """What reads the meter of a URL.
+
+    Raises:
+        InputError: not a URL of FORMS, or a profile that cannot be used.
+        MissingPackageError: the package for this kind of meter is not installed.
+    """
+    secrets = "put those of an MQTT broker into UR_ENERGY_MQTT_USERNAME and _PASSWORD"
+    parts = split_url("--meter", url, _KINDS, "a meter", f"state {FORMS}", secrets)
+    if not parts.hostname:
+        raise _wrong("names no host")
+    return _KINDS[parts.scheme](parts, parts.hostname)
+
+
+def _wrong(problem: str) -> InputError:
+    return InputError("--meter", f"the URL {problem}", f"state {FORMS}")
+
+
+def _path_of(parts: SplitResult) -> PowerPath:
+    """The path behind `#`; InputError for one that is none."""
+    try:
+        return PowerPath.parse(parts.fragment)
+    except ValueError as error:
+        raise _wrong(str(error)) from None
+
+
+class Budget:
+    """Bytes and seconds that one answer may take."""
+
+    def __init__(self) -> None:
+        self._end, self._left = time.monotonic() + ANSWER_SECONDS, ANSWER_BYTES
+
+    @property
+    def seconds(self) -> float:
+        """Time that is left [s].
+
+        Raises:
+            TimeoutError: none is.
+        """
+        left = self._end - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError("its answer is too slow")
+        return left
+
+    def spend(self, size: int) -> None:
+        """Count bytes that were received; OSError if they are too many."""
+        self._left -= size
+        if self._left < 0:
+            raise OSError(f"its answer is longer than {ANSWER_BYTES} bytes")
+
+
+def _asked(ask: Callable[[], Item], closed: threading.Event) -> Iterator[Item]:
+    """Answers to requests in a fixed period; None for one that is the reading before again."""
+    due = changed = counted = time.monotonic()
+    before: Item = None
+    periods: deque[float] = deque(maxlen=15)  # in which answers change [s]
+    while not closed.wait(max(0.0, due - time.monotonic())):
+        due, item, now = max(due + POLL_SECONDS, time.monotonic()), ask(), time.monotonic()
+        if item != before:
+            if before is not None:
+                periods.append(now - changed)
+            before, changed = item, now
+        elif isinstance(item, Reading):
+            stays = REPEAT_PERIODS * float(np.median(periods)) if periods else 0.0
+            if now - counted < np.clip(stays, *REPEAT_SECONDS):
+                yield None
+                continue
+        counted = now
+        yield item
+
+
+# HTTP: the status of a component of a Shelly device.
+
+
+class _BoundedReader(io.RawIOBase):
+    """Bytes of a socket within the budget of one answer, whatever of HTTP they are."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket, self._budget = sock, Budget()
+        # The stream keeps the socket open until it is closed itself: HTTPConnection closes the
+        # socket of a last response before that response was read.
+        self._stream = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._socket.settimeout(self._budget.seconds)
+        try:
+            received = self._stream.readinto(buffer)
+        except TimeoutError:
+            raise TimeoutError("its answer is too slow") from None
+        self._budget.spend(received or 0)
+        return received or 0
+
+    def close(self) -> None:
+        """Close the stream, and the socket if nobody else uses it."""
+        self._stream.close()
+        super().close()
+
+
+class _BoundedSocket:
+    """What HTTPConnection needs of a socket; each response is read within a budget."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self.sendall, self.close = sock.sendall, sock.close
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The stream from which the next response is read."""
+        return io.BufferedReader(_BoundedReader(self._socket))
+
+
+class _BoundedConnection(HTTPConnection):
+    """A connection whose responses have a budget.
+
+    http.client has none for interim responses (100 Continue), trailers, and the sum of headers.
+    """
+
+    def connect(self) -> None:
+        """Connect, and bound what is received."""
+        super().connect()
+        self.sock: Any = _BoundedSocket(self.sock)
+
+
+def _shelly(parts: SplitResult, host: str) -> Items:
+    """Status of a component (Switch, PM1, EM1, EM, ...), or of all of them, by RPC over HTTP."""
+    if not re.fullmatch(r"/rpc/\w+\.GetStatus", parts.path):  # other methods may switch the power
+        raise _wrong("is not that of a GetStatus method of a Shelly device")
+    target, path = f"{parts.path}?{parts.query}", _path_of(parts)
+
+    def read(closed: threading.Event) -> Iterator[Item]:
+        connection = _BoundedConnection(host, parts.port or 80, timeout=ANSWER_SECONDS)
+
+        def ask() -> Item:
+            connection.request("GET", target)
+            content = bytearray()
+            with closing(connection.getresponse()) as response:  # no redirects, no proxies
+                while chunk := response.read1(4096):  # `read` reserves what the header announces
+                    content += chunk
+            if response.status == 401:
+                return Silence(
+                    "asks for a password; switch its authentication off, or read it by MQTT"
+                )
+            if response.status != 200:
+                starting = response.status == 503
+                return Silence(f"answers with HTTP {response.status}", may_pass=starting)
+            return json_reading(bytes(content), path, ANSWER_BYTES)
+
+        with closing(connection):
+            yield from _asked(ask, closed)
+
+    return read
+
+
+# MQTT: a topic whose messages are numbers [W], or JSON with one.
+
+
+class _StreamBudget:
+    """Bytes, messages and reads of a broker's stream in any second."""
+
+    def __init__(self) -> None:
+        self._second, self._spent = -1, np.zeros(3)
+
+    def spend(self, *, size: int = 0, messages: int = 0, reads: int = 0) -> None:
+        """Count what was received; OSError if it is too much."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._spent = second, np.zeros(3)
+        self._spent += (size, messages, reads)
+        if (self._spent > (STREAM_BYTES, STREAM_MESSAGES, STREAM_READS)).any():
+            raise OSError(
+                f"sends more than {STREAM_BYTES} bytes or {STREAM_MESSAGES} messages in a second"
+            )
+
+
+def _mqtt(parts: SplitResult, host: str) -> Items:
+    """A topic whose messages are numbers [W], or JSON with one."""
+    topic, path = unquote(parts.path[1:]), _path_of(parts)
+    if not topic or parts.query or "+" in topic:
+        raise _wrong("has no topic without wildcards")
+    with optional_import("meters"):
+        import paho.mqtt.client as mqtt
+    tls = parts.scheme == "mqtts"
+
+    class Subscriber(mqtt.Client):  # type: ignore[misc]
+        """paho's client, with limits where it reads its socket, before memory is reserved.
+
+        By itself it takes messages of 256 MB, and any number of those that it has to acknowledge.
+        """
+
+        def __init__(self) -> None:
+            super().__init__(protocol=mqtt.MQTTv311)
+            self.received: deque[bytes] = deque()
+            self.refused: str | None = None
+            self.budget = _StreamBudget()
+
+        def _sock_recv(self, size: int) -> bytes:
+            if size > ANSWER_BYTES:
+                raise OSError(f"sends a message longer than {ANSWER_BYTES} bytes")
+            received: bytes = super()._sock_recv(size)
+            self.budget.spend(size=len(received), reads=1)
+            return received
+
+        def check_waiting(self) -> None:
+            """OSError if messages wait that no subscriber of this topic gets."""
+            if max(len(self._in_messages), len(self._out_packet)) > MOST_UNANSWERED:
+                raise OSError("sends messages of a quality of service that was not asked for")
+
+    def connected(client: Subscriber, _data: Any, _flags: Any, code: int) -> None:
+        client.subscribe(topic)
+        if code:
+            client.refused = mqtt.connack_string(code)
+
+    def subscribed(client: Subscriber, _data: Any, _number: int, granted: tuple[int, ...]) -> None:
+        if 128 in granted:
+            client.refused = f"the broker refuses the topic {topic}"
+
+    def arrived(client: Subscriber, _data: Any, message: Any) -> None:
+        client.budget.spend(messages=1)
+        if not message.retain:  # a retained one may be old
+            client.received.append(message.payload)
+
+    def read(closed: threading.Event) -> Iterator[Item]:
+        client = Subscriber()
+        if user := os.environ.get("UR_ENERGY_MQTT_USERNAME"):
+            client.username_pw_set(user, os.environ.get("UR_ENERGY_MQTT_PASSWORD"))
+        if tls:
+            authority = os.environ.get("UR_ENERGY_MQTT_CA")
+            client.tls_set_context(ssl.create_default_context(cafile=authority))
+        client.on_connect, client.on_subscribe, client.on_message = connected, subscribed, arrived
+        try:
+            client.connect(host, parts.port or (8883 if tls else 1883), keepalive=15)
+            while not closed.is_set():
+                code = client.loop(POLL_SECONDS)
+                if client.refused is not None or code:
+                    raise ConnectionError(client.refused or mqtt.error_string(code))
+                client.check_waiting()
+                while client.received:
+                    yield json_reading(client.received.popleft(), path, ANSWER_BYTES)
+        finally:
+            client.on_connect = client.on_subscribe = client.on_message = None  # no cycles
+            if (sock := client.socket()) is not None:
+                sock.close()
+
+    return read
+
+
+# Modbus TCP: which registers hold what.
+
+TYPES = {"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "int64": 4, "uint64": 4,
+         "float32": 2, "float64": 4}  # fmt: skip
+"""Number of registers of each type."""
+MODBUS_PORT = 502
+
+
+class Register(NamedTuple):
+    """A quantity of a meter: address of its first register (from 0), type, factor to SI."""
+
+    address: int
+    type: str
+    scale: float
+
+
+class MeterProfile(NamedTuple):
+    """Registers of a kind of meter, as a file in config/meters has them."""
+
+    registers: str  # "input" or "holding"
+    word_order: Literal["big", "little"]  # big: the high word first
+    power: Register  # W
+    energy: Register | None  # J
+
+
+def load_profile(name: str) -> MeterProfile:
+    """A shipped profile, or that of a YAML file; InputError: there is none, or it is unusable."""
+    path = user_path(name)
+    if path.suffix != ".yaml":
+        path = config_file("meters", f"{path.name}.yaml")
+        shipped = sorted(each.stem for each in path.parent.glob("*.yaml"))
+        if name not in shipped:
+            remedy = f"name one of {with_suggestion(name, shipped)}, or a YAML file"
+            raise InputError("--meter", f"there is no profile '{name}' of a meter", remedy)
+
+    def register(tree: YamlTree) -> Register:
+        with Record(tree) as keys:
+            address, kind = integer(0, 65535)(keys["address"]), choice(TYPES)(keys["type"])
+            return Register(address, kind, keys.read("scale", Quantity("1", -1e12, 1e12), 1.0))
+
+    with Record(YamlTree.read(path, InputError, "correct the file")) as keys:
+        keys.schema(1)
+        registers = choice(("input", "holding"))(keys["registers"])
+        low_first = choice(("big", "little"))(keys["word_order"]) == "little"
+        power, energy = register(keys["power"]), keys.read("energy", register, None)
+    return MeterProfile(registers, "little" if low_first else "big", power, energy)
+
+
+def _modbus(parts: SplitResult, host: str) -> Items:
+    """Registers of a unit behind a Modbus TCP address."""
+    unit, given = parts.path.strip("/"), parse_qs(parts.query)
+    if not unit.isdecimal() or int(unit) > 255 or given.keys() != {"profile"} or parts.fragment:
+        raise _wrong("has no unit number, or no profile")
+    profile, port = load_profile(given["profile"][0]), parts.port or MODBUS_PORT
+    with optional_import("meters"):
+        from pymodbus.client import ModbusTcpClient
+        from pymodbus.exceptions import ModbusException
+
+    class Client(ModbusTcpClient):
+        """pymodbus's client, which reads what comes until its own timeout."""
+
+        budget = Budget()
+
+        def recv(self, size: int | None) -> bytes:
+            """Receive within the budget of an answer."""
+            _ = self.budget.seconds
+            received = super().recv(size)
+            self.budget.spend(len(received))
+            return received
+
+    def read(closed: threading.Event) -> Iterator[Item]:
+        client = Client(host, port=port, timeout=ANSWER_SECONDS, retries=0)
+        inputs, holding = client.read_input_registers, client.read_holding_registers
+        function = inputs if profile.registers == "input" else holding
+
+        def value_of(register: Register) -> float:
+            address, count = register.address, TYPES[register.type]
+            try:
+                answer = function(address, count=count, device_id=int(unit))
+            except ModbusException:
+                raise TimeoutError("does not answer as a Modbus TCP device") from None
+            if answer.isError() or len(answer.registers) != count:
+                text = f"refuses register {address} of unit {unit}; check unit and profile"
+                raise ConnectionError(text)
+            kind = client.DATATYPE[register.type.upper()]
+            number: Any = client.convert_from_registers(answer.registers, kind, profile.word_order)
+            return register.scale * float(number)
+
+        def ask() -> Item:
+            client.budget = Budget()
+            energy = math.nan if profile.energy is None else value_of(profile.energy)
+            item = checked_reading(value_of(profile.power), energy)
+            if isinstance(item, Silence):
+                return Silence(f"{item.words}; check the profile")
+            return item
+
+        with closing(client):  # also after a failure: a late answer would be taken for the next one
+            if not client.connect():  # type: ignore[no-untyped-call]
+                raise ConnectionError(f"no connection to port {port}")
+            yield from _asked(ask, closed)
+
+    return read
+
+
+_KINDS: dict[str, Callable[[SplitResult, str], Items]] = {
+    "http": _shelly,
+    "mqtt": _mqtt,
+    "mqtts": _mqtt,
+    "modbus": _modbus,
+}
