@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from ur_energy_model.consistency.effort_unit import EffortEvidence, EffortMeaning, EffortVerdict
+from ur_energy_model.consistency.effort_unit import (
+    CurrentCheck,
+    EffortEvidence,
+    EffortMeaning,
+    EffortVerdict,
+)
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
@@ -177,12 +183,43 @@ def test_decisions_on_real_arms_are_right(
             assert found[meaning] >= 4, (meaning, found)
 
 
+@pytest.mark.parametrize("name", RECORDED)
+def test_torques_under_the_name_of_currents_contradict(
+    name: str, recordings: Path, recorded: Callable[[str], list[Moved]]
+) -> None:
+    """Of a whole recording, whatever its length; currents never do."""
+    tilted = name in ("ur5e_pick_place_50hz_24s", "ur5e_other_day_10hz_21s")
+    robot, found = load_robot(RECORDED[name]), []
+    for scale in (np.ones(6), recorded(name)[0].torque_per_ampere):
+        check = CurrentCheck()
+        for part in CsvReader([recordings / f"{name}.csv.gz"], robot.name, CsvOptions(), print):
+            columns = {field: part[field] for field in FIELDS}
+            columns["actual_current"] = columns["actual_current"] * scale
+            check.observe(replace(part, columns=columns))
+        found.append(check.contradictions(robot))
+    assert not found[0]
+    assert [each.refused for each in found[1]] == ([] if tilted else [True])
+
+
+def test_brakes_and_freedrive_show_no_unit() -> None:
+    """An arm without currents in gravity is braked, off or pushed; its efforts have any unit."""
+    evidence, random = EffortEvidence(generic_model("ur5e")), np.random.default_rng(1)
+    time = np.arange(3000) / 500.0
+    q = np.tile([0.0, -0.3, 0.2, 0.0, 0.0, 0.0], (3000, 1))
+    noise = 0.01 * random.normal(size=(3000, 6))
+    for start in range(0, 3000, 250):
+        part = slice(start, start + 250)
+        evidence.observe(time[part], q[part], np.zeros((250, 6)), noise[part])
+    assert evidence.seconds == 0.0
+    assert not evidence.verdict().excludes("ampere")
+
+
 def test_an_arm_that_shows_nothing_decides_nothing() -> None:
     """Without torque on any joint, without time, and where gear ratio times constant is about 1."""
     model = generic_model("ur5e")
     upright = np.tile([0.0, -np.pi / 2, 0.0, -np.pi / 2, 0.0, 0.0], (500, 1))
     time, still = np.arange(500) / 100.0, np.zeros((500, 6))
-    noise = 0.01 * np.random.default_rng(1).normal(size=(500, 6))
+    noise = 0.2 * np.random.default_rng(1).normal(size=(500, 6))
     evidence = EffortEvidence(model)
     assert evidence.verdict().meaning is None
     evidence.observe(time[:1], upright[:1], still[:1], noise[:1])

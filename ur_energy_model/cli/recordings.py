@@ -206,6 +206,7 @@ def import_csv(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
     from ur_energy_model.consistency.contradiction import refuse
+    from ur_energy_model.consistency.effort_unit import CurrentCheck
     from ur_energy_model.consistency.time_unit import time_contradictions
     from ur_energy_model.energy.telemetry_checks import rated_limits
     from ur_energy_model.telemetry.csv.reader import CsvReader
@@ -213,7 +214,7 @@ def import_csv(options: argparse.Namespace) -> None:
     if options.robot is None:
         options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
-    check = ArmTypeCheck()
+    check, currents = ArmTypeCheck(), CurrentCheck()
     _note_packing()
     reading = _reading(options)._replace(joints=robot.dof, limits=rated_limits(robot))
     with new_bag(options.output, overwrite=options.overwrite) as folder:
@@ -226,6 +227,7 @@ def import_csv(options: argparse.Namespace) -> None:
                 for batch in telemetry:
                     bag.write(batch)
                     check.observe(batch)
+                    currents.observe(batch)
                     report(float("nan"), f"reading: {bag.samples} samples")
         contradictions = time_contradictions(
             telemetry.time_scale.result,
@@ -239,6 +241,7 @@ def import_csv(options: argparse.Namespace) -> None:
             stated=f"is imported as a recording of a {robot.name}",
             remedy="import it with {options}",
         )
+        contradictions = contradictions or currents.contradictions(robot)
         refuse(options.csv[0], contradictions)
     result = {
         "bag": options.output,

@@ -26,8 +26,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.sample_windows import SampleWindows
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array, Indices, Mask
 
 EffortUnit = Literal["ampere", "newton_metre"]
@@ -55,6 +59,9 @@ MOVING_SPEED = 0.05
 """Joint speed above which friction is against the motion [rad/s]; below, its sign is unknown."""
 LEAST_TORQUE = 0.05
 """Least torque of a motion that is compared, over the friction that has to be overcome."""
+LEAST_EFFORT = 0.1
+"""Least effort that is compared, as a current, over that which overcomes friction: with brakes
+engaged or without power there is none, whatever the pose."""
 
 CONSTANT_ERROR = 0.15
 """Relative error of a torque constant of another arm of the type, one standard deviation."""
@@ -159,9 +166,12 @@ class EffortEvidence:
         """Add consecutive samples, some tenths of a second of them: blocks end with them.
 
         Times [samples], s; positions, speeds and efforts [samples, n], rad, rad/s, A or N m.
+        Samples with next to no effort show nothing.
         """
         blocks = _blocks(time)
-        if not len(blocks):
+        rms = np.sqrt(np.square(effort).mean(axis=0)) if len(effort) else np.zeros(len(self._ratio))
+        none = rms * self._torque_per_ampere < LEAST_EFFORT * self._breakaway
+        if not len(blocks) or none.all():
             return
         first, last = blocks.T
         seconds = time[last] - time[first]
@@ -285,6 +295,52 @@ class EffortEvidence:
     def _torque(self, link: Array, qd: Array, qdd: Array) -> Array:
         """Torque of joints with that of their links, friction and rotor [samples, n], N m."""
         return self._ratio * self._model.from_link_torque(link, qd, qdd, std=False).motor_torque
+
+
+CURRENT_FIELDS: tuple[str, ...] = ("actual_q", "actual_qd", "actual_current")
+"""Fields that show the unit of recorded currents."""
+
+
+class CurrentCheck:
+    """Whether the currents of a recording are currents, from consecutive parts of it.
+
+    Files made from a driver's JointState may have torques under the name of currents.
+    """
+
+    def __init__(self) -> None:
+        self._windows, self._info = SampleWindows(CURRENT_FIELDS), RecordingInfo()
+
+    def observe(self, part: Telemetry) -> None:
+        """Add the next part."""
+        if len(part) and all(name in part for name in CURRENT_FIELDS):
+            self._info = part.info
+            self._windows.add(part)
+
+    def contradictions(self, robot: RobotDescription) -> tuple[Contradiction, ...]:
+        """What contradicts that actual_current is in A; nothing for arms without generic model."""
+        if robot.source not in generic_models():
+            return ()
+        evidence = EffortEvidence(generic_model(robot), robot)
+        for window in self._windows.windows():
+            columns = [window.columns[name] for name in CURRENT_FIELDS if name in window]
+            finite = [np.isfinite(values).all(axis=1) for values in columns]
+            if len(columns) == len(CURRENT_FIELDS) and columns[0].shape[1] == robot.dof:
+                good = np.logical_and.reduce(finite)
+                evidence.observe(window.time[good], *(values[good] for values in columns))
+        if evidence.verdict().meaning != "newton_metre":
+            return ()
+        imported = "imported_from" in self._info.extra
+        return (
+            Contradiction(
+                subject="effort_unit",
+                stated="actual_current is in A",
+                shown="its values are joint torques in N m",
+                evidence=evidence.words(),
+                remedy=f"{'import' if imported else 'record'} it again with motor currents, or "
+                "name the columns actual_current_as_torque",
+                refused=True,
+            ),
+        )
 
 
 def _blocks(time: Array) -> Indices:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from ur_energy_model.consistency.arm_type import ArmTypeCheck
 from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.effort_unit import CurrentCheck
 from ur_energy_model.consistency.time_unit import TimeCheck
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
 
 
 class RecordingCheck:
-    """Compares the time and the arm of one recording with its samples, batch by batch."""
+    """Compares time, arm and currents of one recording with its samples, batch by batch."""
 
     def __init__(self) -> None:
-        self._time, self._arm_type = TimeCheck(), ArmTypeCheck()
+        self._time, self._arm_type, self._current = TimeCheck(), ArmTypeCheck(), CurrentCheck()
 
     def observe(self, part: Telemetry) -> None:
         """Add the next part."""
         self._time.observe(part)
         self._arm_type.observe(part)
+        self._current.observe(part)
 
     def contradictions(self, robot: RobotDescription | None) -> tuple[Contradiction, ...]:
-        """What contradicts the times of the recording, and that it is of an arm of this type.
+        """What contradicts the times of the recording, the type of its arm, its unit of currents.
 
-        With wrong times nothing else can be compared. `robot` is None if no arm is stated.
+        With wrong times nothing else can be compared, with a wrong arm no currents. `robot` is None
+        if no arm is stated.
         """
         of_time = self._time.contradictions()
         if of_time or robot is None:
             return of_time
-        return self._arm_type.contradictions(robot)
+        return self._arm_type.contradictions(robot) or self._current.contradictions(robot)
