@@ -151,6 +151,50 @@ def test_what_is_missing_is_counted(tmp_path, peer, record, fault, why):
     assert [each.cause for each in telemetry.gaps] == [gap["cause"]]
 
 
+def jump(values, tick):
+    return values | {"timestamp": values["timestamp"] + (1e6 if tick >= FAULT_TICK else 0.0)}
+
+
+def restart(values, tick):
+    return values | {"timestamp": values["timestamp"] - (950.0 if tick >= FAULT_TICK else 0.0)}
+
+
+def some_zeros(values, tick):
+    return dict.fromkeys(values, 0) if tick % 100 == 50 else values
+
+
+def some_jumps(values, tick):
+    return values | {"timestamp": values["timestamp"] + (1e6 if tick % 100 == 50 else 0.0)}
+
+
+def only_zeros(values, tick):
+    return dict.fromkeys(values, 0) if tick >= FAULT_TICK else values
+
+
+@pytest.mark.parametrize("fault", [jump, restart, some_zeros, some_jumps, only_zeros])
+def test_times_that_are_wrong_neither_end_a_recording_nor_are_they_losses(
+    tmp_path, peer, record, fault
+):
+    """It lasts as long as asked, by the clock of the host."""
+    values = peer.values
+    peer.package = lambda tick: peer.recipe.pack(
+        fault({name: values(name, tick) for name in peer.recipe.names}, tick)
+    )
+    code, result, err = record("--duration", "2", "-o", tmp_path / "bag")
+    few = fault in (some_zeros, some_jumps)
+    assert result["samples"] + result["lost"] == pytest.approx(1000, abs=2)
+    assert len(read_bag(tmp_path / "bag")) == result["samples"]
+    if fault is only_zeros:
+        assert code == 3
+        assert "nothing that can be used" in err.splitlines()[-1]
+        assert result["skipped"] > 100
+        return
+    assert code == 0
+    assert result["lost"] == (10 if few else 0)
+    assert result["skipped"] >= result["lost"]
+    assert result["seconds"] > 1.5  # the first packets had been sent before
+
+
 def test_a_signal_in_an_outage_finishes_the_bag(tmp_path, peer):
     bag = tmp_path / "bag"
     command = [sys.executable, "-m", "ur_energy_model.cli.main", "record", "--host", peer.host]

@@ -1,7 +1,11 @@
 """From packages to telemetry: each tick once, and why ticks are missing."""
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ur_energy_model.errors import WrongRobotError
 from ur_energy_model.telemetry.rtde.packet_stream import ClockMap, PacketStream
@@ -14,6 +18,7 @@ HOST = 1_700_000_000_000_000_000
 
 
 def push(stream, times, host_seconds):
+    """Batches of packages with these times, read at a host time."""
     packages = b"".join(RECIPE.pack({"timestamp": t, "payload": t}) for t in times)
     arrival = HOST + round(host_seconds * 1e9)
     return stream.telemetry(RECIPE, RECIPE.unpack_many(packages), arrival, INFO)
@@ -27,7 +32,8 @@ def ticks(start, count=10):
 def stream():
     """One that was read for a moment, from a controller that has run for 100 s."""
     stream_ = PacketStream("10.0.0.1")
-    assert push(stream_, ticks(100.0), 0.02).gaps == ()
+    (batch,) = push(stream_, ticks(100.0), 0.02)
+    assert batch.gaps == ()
     return stream_
 
 
@@ -37,31 +43,103 @@ def stream():
         (105.02, 5.04, 2500, "connection lost: cable"),  # the clock ran on
         (100.12, 8.0, 50, "connection lost: cable"),  # the controller stood still
         (40.0, 70.0, 34980, "controller restarted: cable"),  # its clock went back
+        (120.0, 200.0, 99980, "controller restarted: cable"),  # it is younger than the outage
     ],
 )
 def test_a_lost_connection_is_explained(stream, start, host, missing, cause):
-    stream.loss = "cable"
-    batch = push(stream, ticks(start), host)
+    stream.note_loss("cable")
+    (batch,) = push(stream, ticks(start), host)
     (gap,) = batch.gaps
     assert (gap.index, gap.missing, gap.cause) == (0, missing, cause)
     assert (gap.start, gap.end) == (ticks(100.0)[-1], start)
     restarted = cause.startswith("controller")
     assert gap.away == (pytest.approx(host - 0.038) if restarted else None)
-    assert stream.restarted == restarted
     stood_still = missing == 50
     expected = start + 0.018 - 100.018 + 0.02 if stood_still else host
     assert abs(batch.stamp[-1] - HOST - expected * 1e9) < 20e6
-    assert push(stream, ticks(start + 0.02), host + 0.02).gaps == ()
+    (following,) = push(stream, ticks(start + 0.02), host + 0.02)
+    assert following.gaps == ()
 
 
 def test_a_clock_ahead_of_the_outage_is_another_controllers_without_serial_number(stream):
-    cause = "connection lost: cable"
-    stream.loss = "cable"
+    stream.note_loss("cable")
     with pytest.raises(WrongRobotError, match="its clock is ahead"):
         push(stream, ticks(4000.0), 30.0)
-    assert push(stream, ticks(130.0), 31.0).gaps[0].cause == cause
-    stream.loss, stream.same_serial = "cable", True
-    assert push(stream, ticks(4000.0), 60.0).gaps[0].cause == cause
+    (batch,) = push(stream, ticks(130.0), 31.0)
+    assert batch.gaps[0].cause == "connection lost: cable"
+    stream.note_loss("cable")
+    stream.same_serial = True
+    (batch,) = push(stream, ticks(4000.0), 60.0)
+    (gap,) = batch.gaps
+    assert gap.cause == "clock jumped by 3870 s: cable"
+    assert gap.missing == pytest.approx((60.0 - 31.0) * 500, abs=20)  # by the host's clock
+
+
+@pytest.mark.parametrize("jump", [-60.0, -0.5, 3.0, 3600.0, 1e6])
+@pytest.mark.parametrize("place", [0, 4])
+def test_another_clock_costs_only_the_time_that_the_host_measures(stream, jump, place):
+    """In front of a batch, and within one."""
+    times = ticks(100.02, 20)
+    times[place:] = [time + jump for time in times[place:]]
+    batches = push(stream, times, 0.06)
+    following = [time + 0.02 for time in times[-10:]]
+    batches += push(stream, following, 0.08)
+    taken = np.concatenate([batch.time for batch in batches])
+    assert taken.tolist() == [*times, *following]
+    gaps = [gap for batch in batches for gap in batch.gaps]
+    cause = "controller restarted" if jump < 0 else f"clock jumped by {jump:.0f} s"
+    assert [gap.cause for gap in gaps] == [cause]
+    assert gaps[0].missing == 0
+    assert gaps[0].away == pytest.approx(0.0, abs=0.005)
+    assert stream.skipped == stream.duplicates == 0
+    stamps = np.concatenate([batch.stamp for batch in batches])
+    assert (np.diff(stamps) > 0).all()
+
+
+DAMAGED = st.one_of(
+    st.sampled_from([0.0, -0.0, -1.0, 99.0, 100.0, 1e6 + 100.0, 1e300, math.inf, math.nan]),
+    st.floats(),
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 199), DAMAGED), max_size=40, unique_by=lambda each: each[0]),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_single_packets_with_other_times_are_left_out(damage, size, in_between):
+    """Instead of good packets or between them: all others arrive, in order."""
+    stream_ = PacketStream("10.0.0.1")
+    sound = ticks(100.0, 1000)
+    sent = [[time] for time in sound]
+    replaced = set()
+    for place, time in damage:
+        each = 5 * place + 3  # behind the begin; three in a row would be another clock
+        sent[each] = [sound[each], time] if in_between else [time]
+        replaced.add(each)
+    stream = [time for times in sent for time in times]
+    taken = list[float]()
+    for first in range(0, len(stream), size):
+        part = stream[first : first + size]
+        for batch in push(stream_, part, 0.002 * (first + len(part))):
+            taken += batch.time.tolist()
+    left_out = len(stream) - len(taken)
+    odd = [time for time in taken if time not in sound]
+    assert all(0.0 < time < 1e9 for time in odd)  # by chance they follow the clock
+    expected = sound if in_between else [t for k, t in enumerate(sound) if k not in replaced]
+    if not odd:
+        assert taken == expected
+    assert stream_.skipped + stream_.duplicates == left_out
+
+
+def test_gaps_of_packets_that_cannot_be_used_are_named(stream):
+    stream.unreadable = 1
+    (batch,) = push(stream, [*ticks(100.022, 3), *ticks(100.06, 3)], 0.06)
+    assert [gap.cause for gap in batch.gaps] == ["packets that could not be used", "skipped"]
+    (batch,) = push(stream, ticks(100.068, 3), 0.07)  # the next call, too
+    assert [gap.cause for gap in batch.gaps] == ["packets that could not be used"]
+    (batch,) = push(stream, ticks(100.076, 3), 0.08)
+    assert [gap.cause for gap in batch.gaps] == ["skipped"]
 
 
 # Stamps: the map from the controller's clock to the host's.

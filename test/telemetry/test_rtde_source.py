@@ -213,13 +213,65 @@ def test_silence_and_outages_are_counted_and_patience_waits(peer):
         impatient.__enter__()
 
 
-def test_packets_in_front_of_garbage_are_kept(peer):
+def of_recipe(peer, tick, **changes):
+    """A data package of a tick with other values."""
+    return peer.recipe.pack({name: value_of(name, tick) for name in peer.recipe.names} | changes)
+
+
+UNUSABLE = {
+    "unknown type": lambda peer: frame(ord("Z"), b"abc"),
+    "type zero": lambda peer: frame(0),
+    "short": lambda peer: frame(PacketType.DATA_PACKAGE, b"\x01\x02"),
+    "empty": lambda peer: frame(PacketType.DATA_PACKAGE),
+    "long": lambda peer: frame(PacketType.DATA_PACKAGE, peer.package(5)[3:] + bytes(8)),
+    "another recipe": lambda peer: frame(
+        PacketType.DATA_PACKAGE, bytes([99]) + peer.package(5)[4:]
+    ),
+    "malformed text": lambda peer: frame(PacketType.TEXT_MESSAGE, b"\xff\x01"),
+    "empty text": lambda peer: frame(PacketType.TEXT_MESSAGE),
+    "zeros": lambda peer: peer.recipe.prefix + bytes(peer.recipe.dtype.itemsize),
+    "no number": lambda peer: of_recipe(peer, 5, timestamp=float("nan")),
+    "the past": lambda peer: of_recipe(peer, 5, timestamp=1.0),
+    "the future": lambda peer: of_recipe(peer, 5, timestamp=1e6),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_packets_that_cannot_be_used_are_left_out_and_counted(kind, peer):
+    """Between samples, and instead of some; the connection stays."""
     with entered(peer) as source:
-        values = {name: value_of(name, 30) for name in peer.recipe.names}
-        garbage = peer.recipe.pack(values | {"timestamp": float("nan")})
-        peer.send(b"".join(peer.package(tick) for tick in range(10, 30)) + garbage)
+        bad = UNUSABLE[kind](peer)
+        peer.send(b"".join(peer.package(tick) + bad for tick in range(10, 110)))
+        peer.send(b"".join(peer.package(tick) if tick % 10 else bad for tick in range(110, 200)))
+        peer.send_ticks([200])
+        expected = [*range(10, 110), *(tick for tick in range(110, 200) if tick % 10), 200]
+        batches = read(source, len(expected))
+        assert ticks_of(batches) == expected
+        status = source.status
+        assert (status.skipped, status.reconnects, status.duplicates) == (109, 0, 0)
+        assert status.losses.samples == 9
+        assert {gap.cause for batch in batches for gap in batch.gaps} == {packet_stream.UNUSABLE}
+        told = [event.text for event in source.take_events() if "left out" in event.text]
+        assert len(told) == 1
+        peer.send(4 * bad)
+        status = read_until(source, lambda status: status.problem)
+        assert "nothing that can be used" in status.problem
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        (b"\0\2U", "smaller than its header"),
+        (b"\xff\xffU" + bytes(3), "larger than any"),
+        (frame(ord("Z")) * 40, "in a row"),
+    ],
+)
+def test_a_stream_whose_packets_are_lost_is_begun_again(broken, problem, peer):
+    with entered(peer) as source:
+        peer.send(b"".join(peer.package(tick) for tick in range(10, 30)) + broken)
         assert ticks_of(read(source, 20)) == list(range(10, 30))
-        read_until(source, lambda status: not status.connected)
+        status = read_until(source, lambda status: not status.connected)
+        assert problem in status.last_error
         peer.disconnect()
         (gap,) = again(peer, source, range(40, 50))[0].gaps
         assert gap.missing == 10

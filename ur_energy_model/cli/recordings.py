@@ -151,7 +151,7 @@ def record(options: argparse.Namespace) -> None:
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
     """JSON of a finished recording."""
     lost = {"lost": status.losses.samples, "lost_seconds": status.losses.seconds}
-    others = picked(status, "unreadable duplicates gaps seconds")
+    others = picked(status, "unreadable duplicates skipped gaps seconds")
     return {"bag": bag, "samples": status.samples, **lost, **others}
 
 

@@ -129,6 +129,7 @@ class EstimatorHealth:
             "lost": link.losses.samples,
             "lost_s": link.losses.seconds,
             "outage_s": link.outage,
+            "skipped": link.skipped,
             "reconnects": 0 if reader is None else reader.reconnects,
         }
         if link.identity is not None:

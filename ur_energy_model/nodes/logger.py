@@ -568,6 +568,7 @@ class LoggerNode(ManagedNode):
             "age_s": age if math.isfinite(age) else None,
             "reconnects": link.reconnects,
             "duplicates": link.duplicates,
+            "skipped": link.skipped,
             "lost": link.losses.samples,
             "lost_s": link.losses.seconds,
             "outage_s": link.outage,

@@ -215,6 +215,7 @@ def source_status(arm: str, link: LinkStatus) -> Status:
         "samples_lost": link.losses.samples,
         "lost_s": link.losses.seconds,
         "duplicates": link.duplicates,
+        "skipped": link.skipped,
         "last_error": link.last_error or "none",
     }
     level, text = OK, "samples arrive"

@@ -30,6 +30,8 @@ class LinkStatus:
     connected: bool = True  # samples can arrive
     reconnects: int = 0  # connections after the first one
     duplicates: int = 0  # packets left out because the controller sent the same tick again
+    # packets left out because they could not be used: malformed, of unknown type, of no clock
+    skipped: int = 0
     # why the connection was last lost or refused, None if it never was
     last_error: str | None = None
     # why no samples arrive now, None while they do. Complete at any time: also while the source is

@@ -230,6 +230,7 @@ class Recorder(ClosedOnExit):
             losses=losses,
             outage=min(link.outage, reception.age) if self._taking else 0.0,
             duplicates=link.duplicates,
+            skipped=link.skipped,
             connected=link.connected,
             last_error=status.last_error or link.last_error,
             storage=None if self._budget is None else self._budget.use,
@@ -373,12 +374,14 @@ class _Reception:
         if self.duration is None:
             return batch, False
         first = float(batch.time[0])
-        restarted = any(gap.index == 0 and gap.away is not None for gap in batch.gaps)
+        period = 1.0 / (self.rate or 1000.0)
+        away = [gap.away for gap in batch.gaps if gap.index == 0 and gap.away is not None]
         if not self.samples:
             self.first_time = first
-        elif restarted or first < self.last_time:  # the bag's begin by the new clock
-            self.first_time = first - self.age
-        end = self.first_time + self.duration - 0.5 / (self.rate or 1000.0)
+        elif away:  # another clock: the bag's begin by it
+            recorded = self.last_time - self.first_time
+            self.first_time = first - recorded - max(away[0], period)
+        end = self.first_time + self.duration - 0.5 * period
         keep = int(np.searchsorted(batch.time, end))
         gaps = tuple(gap for gap in batch.gaps if gap.index < keep)  # one may lie in front
         return replace(batch.cut(slice(0, keep)), gaps=gaps), keep < len(batch)

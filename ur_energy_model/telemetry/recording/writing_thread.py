@@ -99,6 +99,7 @@ class RecorderStatus:
     # samples of this bag that were deleted to keep within the budget; not lost ones
     removed: int = 0
     duplicates: int = 0  # packets left out because the controller sent the same tick again
+    skipped: int = 0  # packets left out because they could not be used
     gaps: tuple[Gap, ...] = ()  # in this bag
     bytes: int = 0  # size of the bag so far
     seconds: float = 0.0  # since recording began

@@ -35,6 +35,10 @@ REPLY_TIMEOUT = 2.0
 RECEIVE_SIZE = 1 << 18
 MAX_MESSAGES = 100
 MAX_EARLY = 1 << 20  # bytes of data packages that may come in front of a reply
+MOST_IN_A_ROW = 20
+"""Packets without a sample among them that may be left out: more are no packets of RTDE, such as
+where the bounds of packets were lost."""
+LARGEST_OTHER = 4096  # bytes of a packet that is no sample; a text message has 518
 
 
 class RtdeConnection:
@@ -48,6 +52,8 @@ class RtdeConnection:
         recipe, rate: what the controller agreed to send, and how often [Hz]; see `subscribe`.
         missing: requested fields that it lacks.
         version: of its software.
+        skipped: number of packets left out so far: of unknown type, of another recipe, malformed.
+        skip_reason: what the last of them was; None if there were none.
     """
 
     def __init__(self, host: str, port: int = PORT) -> None:
@@ -55,6 +61,9 @@ class RtdeConnection:
         self.recipe, self.rate = Recipe((), ()), 0.0
         self.missing: tuple[str, ...] = ()
         self.version = 0, 0, 0, 0
+        self.skipped = 0
+        self.skip_reason: str | None = None
+        self._in_a_row = 0
         self._host = host
         self._reader = FrameReader(host)
         self._protocol_version = 2
@@ -127,6 +136,7 @@ class RtdeConnection:
         """Start the data; `receive` waits for a batch of packets, or less after its timeout."""
         if not decode_flag(self._ask(PacketType.START, b""), self._host):
             raise ControllerError(self._host, "refuses to send data", "restart its RTDE interface")
+        self._reader.largest = max(LARGEST_OTHER, self.recipe.frame_size)
         low_water = min(batch * self.recipe.frame_size, RECEIVE_SIZE // 2)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
 
@@ -154,7 +164,10 @@ class RtdeConnection:
         self._reader.feed(self._buffer[:count])
 
     def _take_records(self) -> Records | None:
-        """Data packages that were fed; after them, what is not RTDE is the fault of later calls."""
+        """Data packages that were fed; after them, what is not RTDE is the fault of later calls.
+
+        Well-formed packets that cannot be used are left out and counted.
+        """
         reader = self._reader
         found: list[Records] = []
         try:
@@ -162,22 +175,38 @@ class RtdeConnection:
                 records = reader.take_records(self.recipe)
                 if records is not None:
                     found.append(records)
+                    self._in_a_row = 0
                     continue
                 packet = reader.take_frame()
                 if packet is None:
                     break
-                if packet.kind == PacketType.DATA_PACKAGE:
-                    size = len(packet.payload)
-                    raise self._not_rtde(f"sent a data package of {size} bytes that fits no recipe")
-                self._note(packet)
+                try:
+                    self._note(packet)
+                except ProtocolError as refusal:
+                    self._skip(refusal)
         except ProtocolError as error:
             if not found:
                 raise
             self._fault = error
         return self.recipe.join(found) if found else None
 
+    def _skip(self, refusal: ProtocolError) -> None:
+        """Count a packet that cannot be used; ProtocolError if there were too many in a row."""
+        self.skipped += 1
+        self.skip_reason = refusal.problem
+        self._in_a_row += 1
+        if self._in_a_row > MOST_IN_A_ROW:
+            problem = f"sent {self._in_a_row} packets in a row that are none of samples"
+            raise self._not_rtde(f"{problem}; the last: {refusal.problem}")
+
     def _note(self, packet: Frame) -> None:
-        """Keep a text message; ignore other packets of known type."""
+        """Keep a text message; ignore other packets of known type. ProtocolError: malformed.
+
+        Samples are taken before (`FrameReader.take_records`): other data packages are malformed.
+        """
+        if packet.kind == PacketType.DATA_PACKAGE:
+            size = len(packet.payload)
+            raise self._not_rtde(f"sent a data package of {size} bytes that fits no recipe")
         if packet.kind not in PacketType.__members__.values():
             raise self._not_rtde(f"sent a packet of unknown type {packet.kind}")
         if packet.kind == PacketType.TEXT_MESSAGE:
@@ -197,10 +226,16 @@ class RtdeConnection:
                 if packet.kind == kind:
                     self._reader.buffer[:0] = early
                     return packet.payload
-                if packet.kind == PacketType.DATA_PACKAGE and len(early) < MAX_EARLY:
-                    early += frame(packet.kind, packet.payload)
-                else:
+                if packet.kind == PacketType.DATA_PACKAGE:
+                    if len(early) < MAX_EARLY:
+                        early += frame(packet.kind, packet.payload)
+                    continue
+                try:
                     self._note(packet)
+                except ProtocolError as refusal:
+                    if packet.kind != PacketType.TEXT_MESSAGE:
+                        raise
+                    self._skip(refusal)
             rest = deadline - time.monotonic()
             if rest <= 0:
                 problem = f"accepts connections but does not answer ({kind.name.lower()})"

@@ -9,6 +9,10 @@ dashboard server gives no serial number:
 - it restarted: its clock went back, or is behind and younger than the outage;
 - another controller is at this address: its clock is ahead of what the first one's can be. Only
   this one is refused, as the samples of two arms must never be in one recording.
+
+Within a connection a clock that goes back or is ahead of the host's is another clock of the same
+controller. What is missing in front of it is measured by the host's clock. Single packets with such
+times are damaged, and left out (`packet_order`).
 """
 
 from __future__ import annotations
@@ -21,12 +25,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.errors import ProtocolError, WrongRobotError
-from ur_energy_model.telemetry.rtde.protocol import Recipe
+from ur_energy_model.errors import WrongRobotError
+from ur_energy_model.telemetry.rtde.packet_order import (
+    MAX_TIMESTAMP,
+    is_possible,
+    order_of_packets,
+)
+from ur_energy_model.telemetry.rtde.protocol import Recipe, Records
 from ur_energy_model.telemetry.samples import Gap, RecordingInfo, Telemetry, changes, find_gaps
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
-MAX_TIMESTAMP = 1e9  # decades after a controller's start [s]
+AHEAD_OF_HOST = 0.5
+"""How far a controller's clock may gain on the host's from packet to packet [s]."""
 AHEAD_SECONDS, AHEAD_SHARE = 5.0, 0.01
 """How far a controller's clock may have gained on the host's by the end of an outage: seconds, and
 a share of the outage."""
@@ -38,96 +48,175 @@ class PacketStream:
     """The packages of one controller, over all its connections.
 
     Attributes:
-        duplicates: packages left out because the controller sent the same tick again.
+        duplicates: packets left out because the controller sent the same tick again.
+        skipped: packets left out because their times are impossible, or belong to no clock.
+        unreadable: packets that the owner has left out since the packages before, because they
+            could not be read; set by the owner, for the cause of gaps.
         loss: why the connection was lost, until the next package arrives.
-        restarted: whether the controller's clock started again with the last packages.
         same_serial: set by the owner where a serial number shows that the controller is the same.
-        fault: why packages after the last ones returned were refused; None if none were.
     """
 
     def __init__(self, peer: str) -> None:
         self.clock = ClockMap()
-        self.duplicates = 0
+        self.duplicates = self.skipped = self.unreadable = 0
         self.loss: str | None = None
-        self.restarted = self.same_serial = False
-        self.fault: ProtocolError | None = None
+        self.same_serial = False
         self._peer = peer
         self._last_time, self._last_arrival = math.nan, 0
         self._leads = np.full(2, -np.inf)
+        self._waiting: Records | None = None
+        self._unusable_before = 0  # packages left out in the call before
 
     def telemetry(
-        self, recipe: Recipe, records: NDArray[np.void], arrival: int, info: RecordingInfo
-    ) -> Telemetry | None:
-        """Telemetry of the next packages, read at a host time [ns]; None if all are duplicates.
+        self, recipe: Recipe, records: Records, arrival: int, info: RecordingInfo
+    ) -> list[Telemetry]:
+        """Telemetry of the next packages, read at a host time [ns]: one batch for each clock.
 
-        Packages before one with an impossible timestamp are returned; `fault` has the rest. The
-        rate of the info defines what a gap is.
+        A gap at index 0 with `away` begins another clock. The rate of the info defines what a gap
+        is.
 
         Raises:
-            ProtocolError: the first timestamp is impossible.
             WrongRobotError: after a lost connection, the clock is that of another controller.
         """
-        self.fault, self.restarted = None, False
+        if self._waiting is not None:
+            records = recipe.join([self._waiting, records])
+            self._waiting = None
         columns = recipe.columns(records)
         times = columns["timestamp"]
-        steps, period = changes(times, self._last_time), 1.0 / (info.rate or 1.0)
-        gaps: list[Gap] = []
+        period = 1.0 / (info.rate or 1.0)
+        # The gap of a package that was left out shows with the next one, perhaps in the next call.
+        unusable = self.unreadable + self._unusable_before
+        self._unusable_before = self.unreadable
+        self.unreadable = 0
+        steps = changes(times, self._last_time)
         # In the usual case every package follows the one before without a gap.
-        in_step = steps.min() > 0.0 and steps.max() < 1.5 * period
-        if not in_step or times[-1] >= MAX_TIMESTAMP:
-            possible = np.logical_and.accumulate((times >= 0.0) & (times < MAX_TIMESTAMP))
-            self.check_times(times[:1])
-            if not possible.all():
-                self.fault = self._impossible()
-            keep = possible & (steps != 0)
-            self.duplicates += int(np.count_nonzero(possible & ~keep))
-            if not keep.any():
-                return None
-            if not keep.all():
-                columns = {name: values[keep] for name, values in columns.items()}
-                times = columns["timestamp"]
-            found = find_gaps(np.concatenate([[self._last_time], times]), period)
-            gaps = [replace(gap, index=gap.index - 1) for gap in found]
+        if steps.min() > 0.0 and steps.max() < 1.5 * period and times[-1] < MAX_TIMESTAMP:
+            return [self._batch(columns, (), arrival, info)]
+        # The time away lies in front of all packages of the call, which arrived together.
+        elapsed = (arrival - self._last_arrival) * 1e-9
+        away = max(0.0, elapsed - (len(times) - 1) * period)
+        ahead = self._is_ahead(times, arrival, away)
+        order = order_of_packets(times, self._last_time, ahead, period)
+        self.duplicates += order.duplicates
+        self.skipped += order.skipped
+        if order.waiting:
+            self._waiting = records[order.waiting]
+        unusable += order.skipped
+        self._unusable_before += order.skipped
+        batches = list[Telemetry]()
+        for number, rows in enumerate(order.stretches):
+            part = {name: values[rows] for name, values in columns.items()}
+            times = part["timestamp"]
+            jumps = number > 0 or order.first_jumps or self._is_restarted(times, away, arrival)
+            if jumps and not math.isnan(self._last_time):
+                self._refuse_another_controller(times, away, arrival)
+                front = [self._begin_another_clock(float(times[0]), away, period)]
+                gaps = front + self._gaps_between(times, period, unusable)
+            else:
+                gaps = self._gaps_between(np.append(self._last_time, times), period, unusable)
+                gaps = [replace(gap, index=gap.index - 1) for gap in gaps]
+                if gaps and gaps[0].index == 0 and self.loss is not None:
+                    gaps[0] = replace(gaps[0], cause=f"connection lost: {self.loss}")
+            batches.append(self._batch(part, tuple(gaps), arrival, info))
+            away = 0.0
+        return batches
+
+    def note_loss(self, problem: str) -> None:
+        """The connection is lost; suspect packets of it are left out."""
+        self.loss = problem
+        if self._waiting is not None:
+            self.skipped += len(self._waiting)
+            self._waiting = None
+
+    @staticmethod
+    def _gaps_between(times: Array, period: float, unusable: int) -> list[Gap]:
+        """Gaps between packages [n]; as many as could not be used are no fault of the network."""
+        found = find_gaps(times, period)
+        return [
+            replace(gap, cause=UNUSABLE) if 0 < gap.missing <= unusable else gap for gap in found
+        ]
+
+    def _batch(
+        self, columns: dict[str, Array], gaps: tuple[Gap, ...], arrival: int, info: RecordingInfo
+    ) -> Telemetry:
+        """Telemetry of packages that follow the last ones, which they are from now on."""
+        times = columns["timestamp"]
         newest = float(times[-1])
-        # By how much the controller's clock is ahead of the host's monotonic and wall clock. The
-        # first one stands still while the host is suspended, the second one may be set.
-        leads = np.array([newest - arrival * 1e-9, newest - time.time()])
-        if gaps and gaps[0].index == 0:
-            # Before the first of the packages, which arrived earlier than the last one.
-            away = (arrival - self._last_arrival) * 1e-9 - float(times[-1] - times[0])
-            gaps[0] = self._explain(gaps[0], max(away, 0.0), period, arrival, leads)
         # Packets that waited while this program or the controller stood still arrive late, and
-        # show nothing about the clock: what counts is the largest lead that it ever had.
-        again = self.restarted or newest < self._last_time
-        self._leads = leads if again else np.maximum(leads, self._leads)
-        self._last_time, self._last_arrival, self.loss = newest, arrival, None
-        return Telemetry(times, columns, info, tuple(gaps), self.clock.stamp(times, arrival))
+        # show nothing about the clock: what counts is the largest lead that it ever had, less what
+        # its drift may have taken from it.
+        leads = _leads(newest, arrival)
+        if not any(gap.index == 0 and gap.away is not None for gap in gaps):
+            drift = MAX_DRIFT * max(0.0, (arrival - self._last_arrival) * 1e-9)
+            leads = np.maximum(leads, self._leads - drift)
+        self._leads = leads
+        self._last_time = newest
+        self._last_arrival = arrival
+        self.loss = None
+        return Telemetry(times, columns, info, gaps, self.clock.stamp(times, arrival))
 
-    def check_times(self, times: Array) -> None:
-        """Raise ProtocolError if timestamps [packets], s, are not those of a controller."""
-        if not ((times >= 0.0) & (times < MAX_TIMESTAMP)).all():
-            raise self._impossible()
+    def _gain(self, times: Array, arrival: int) -> Array:
+        """By how much the controller's clock has gained on the host's at packages [n], s.
 
-    def _impossible(self) -> ProtocolError:
-        return ProtocolError(self._peer, "sent an impossible timestamp", "restart the controller")
+        The smaller one of two clocks counts: the monotonic one stands still while the host is
+        suspended, the wall clock may be set.
+        """
+        return np.asarray((_leads(times, arrival).T - self._leads).min(axis=-1))
 
-    def _explain(self, gap: Gap, away: float, period: float, arrival: int, leads: Array) -> Gap:
-        """A gap in front of packages with its cause; `away` is its length by the host's clock."""
-        loss, went_back = self.loss, gap.end < gap.start
-        if loss is None and not went_back:
-            return gap
-        behind = self.clock.lateness(gap.end, arrival) > RESTART_ERROR
-        if went_back or (behind and gap.end < away):
-            self.clock.restart()
-            self.restarted = True
-            cause = "controller restarted" if loss is None else f"controller restarted: {loss}"
-            return replace(gap, missing=max(0, round(away / period) - 1), cause=cause, away=away)
-        gained = float((leads - self._leads).min())
-        if gained > AHEAD_SECONDS + AHEAD_SHARE * away and not self.same_serial:
+    def _is_ahead(self, times: Array, arrival: int, away: float) -> Mask:
+        """Which packages [n] are from a time that the host's clock has not reached.
+
+        Args:
+            times: of the packages [n], s; some may be impossible.
+            arrival: host time at which they were read [ns].
+            away: time without packages by the host's clock [s].
+        """
+        limit = AHEAD_OF_HOST if self.loss is None else AHEAD_SECONDS + AHEAD_SHARE * away
+        possible = np.where(is_possible(times), times, 0.0)
+        return np.asarray(self._gain(possible, arrival) > limit)
+
+    def _is_restarted(self, times: Array, away: float, arrival: int) -> bool:
+        """Whether a clock that went on after a lost connection is that of a restarted controller.
+
+        Args:
+            times: of the packages [n], s.
+            away: time without packages by the host's clock [s].
+            arrival: host time at which they were read [ns].
+        """
+        first = float(times[0])
+        if self.loss is None or first >= away:
+            return False
+        return self.clock.lateness(first, arrival) > RESTART_ERROR
+
+    def _refuse_another_controller(self, times: Array, away: float, arrival: int) -> None:
+        """Raise WrongRobotError where the clock of packages after a lost connection is ahead."""
+        if self.loss is None or self.same_serial or times[0] < self._last_time:
+            return
+        if self._is_ahead(times[-1:], arrival, away)[0]:
             problem = "is another controller: its clock is ahead of that of the one before"
             remedy = "connect the robot that the recording began with, or start another"
             raise WrongRobotError(self._peer, problem, remedy)
-        return replace(gap, cause=f"connection lost: {loss}")
+
+    def _begin_another_clock(self, first: float, away: float, period: float) -> Gap:
+        """The gap in front of the first package of another clock, of the host's time away [s]."""
+        self.clock.restart()
+        step = first - self._last_time
+        restarted = step < 0.0 or first < away
+        cause = RESTARTED if restarted else f"{CLOCK_JUMPED} by {step:.0f} s"
+        cause = cause if self.loss is None else f"{cause}: {self.loss}"
+        missing = max(0, round(away / period) - 1)
+        return Gap(0, self._last_time, first, missing, cause, away)
+
+
+RESTARTED, CLOCK_JUMPED = "controller restarted", "clock jumped"
+"""Causes of gaps behind which there is another clock."""
+UNUSABLE = "packets that could not be used"
+"""Cause of gaps."""
+
+
+def _leads(times: Array | float, arrival: int) -> Array:
+    """Times less those of the host's monotonic and wall clock: [2] or [2, n], s."""
+    return np.array([np.asarray(times) - arrival * 1e-9, np.asarray(times) - time.time()])
 
 
 WINDOW, WINDOWS = 1.0, 120

@@ -64,11 +64,13 @@ def frame(kind: int, payload: bytes = b"") -> bytes:
 class FrameReader:
     """Cuts the bytes of a peer into packets; the 16-bit size bounds what is kept of one.
 
-    `buffer` holds the bytes that were fed and not yet taken.
+    `buffer` holds the bytes that were fed and not yet taken, `largest` is the size of the largest
+    packet that is one [bytes].
     """
 
     peer: str = "peer"
     buffer: bytearray = field(default_factory=bytearray)
+    largest: int = MAX_FRAME
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Append received bytes."""
@@ -78,13 +80,17 @@ class FrameReader:
         """The next packet, None if it is incomplete.
 
         Raises:
-            ProtocolError: the size is smaller than the header: later packets cannot be found.
+            ProtocolError: the size is smaller than the header, or larger than that of any packet:
+                later packets cannot be found.
         """
         if len(self.buffer) < HEADER.size:
             return None
         size, kind = HEADER.unpack_from(self.buffer)
         if size < HEADER.size:
             problem = f"sent a packet of size {size}, smaller than its header"
+            raise ProtocolError(self.peer, problem, CHECK_PORT)
+        if size > self.largest:
+            problem = f"sent a packet of {size} bytes, larger than any"
             raise ProtocolError(self.peer, problem, CHECK_PORT)
         if len(self.buffer) < size:
             return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -22,7 +24,8 @@ from ur_energy_model.telemetry.rtde.dashboard_client import (
     LoadedProgram,
     identify_controller,
 )
-from ur_energy_model.telemetry.rtde.packet_stream import PacketStream
+from ur_energy_model.telemetry.rtde.packet_order import is_possible
+from ur_energy_model.telemetry.rtde.packet_stream import RESTARTED, PacketStream
 from ur_energy_model.telemetry.rtde.protocol import Recipe, Records, in_type_order
 from ur_energy_model.telemetry.samples import (
     ERROR,
@@ -49,6 +52,7 @@ MOVED = 0.1
 """Difference of a joint angle that a restart of the controller does not explain [rad]."""
 NOT_CONNECTED = "no connection to the controller yet"
 STALLED = "the controller is connected, but sends no new samples"
+UNUSABLE = "the controller is connected, but sends nothing that can be used"
 WAITING = "connected, but sends no samples yet"
 _LEVELS = {0: ERROR, 1: ERROR, 2: WARNING}
 
@@ -116,12 +120,19 @@ class RtdeSource(ClosedOnExit):
         self._agreed: RtdeConnection | None = None
         self._controller = ControllerIdentity()
         self._first: tuple[Records, int] | None = None
+        self._batches = deque[Telemetry]()  # that were read and not yet returned
         # The present connection, and when to try again without one.
         self._connection: RtdeConnection | None = None
         self._recipe = Recipe((), ())
         self._last_data = self._next_attempt = 0.0
         self._backoff = FIRST_BACKOFF
         self._closed = threading.Event()
+        # Packets that could not be read, of all connections and of this one; why packets were left
+        # out last, and which kinds of reasons were reported.
+        self._unreadable = 0
+        self._skipped_by_connection = 0
+        self._skip_reason: str | None = None
+        self._skip_kinds = set[str]()
         # What the status and the events report.
         self._status = LinkStatus(connected=False, problem=NOT_CONNECTED)
         # When samples came last, and until when certainly none have come since: a process that was
@@ -152,12 +163,15 @@ class RtdeSource(ClosedOnExit):
         """State of the connection, now."""
         outage = self._outage()  # first: an outage that is over has its losses in the status
         status = self._status
-        stalled = status.problem is None and outage > 0.0
+        problem = status.problem
+        if problem is None and outage > 0.0:
+            problem = STALLED if self._skip_reason is None else f"{UNUSABLE}: {self._skip_reason}"
         return replace(
             status,
             connected=self._connection is not None,
             duplicates=self._stream.duplicates,
-            problem=STALLED if stalled else status.problem,
+            skipped=self._unreadable + self._stream.skipped,
+            problem=problem,
             outage=outage,
         )
 
@@ -212,9 +226,13 @@ class RtdeSource(ClosedOnExit):
         """
         if self._closed.is_set():
             raise EOFError
+        if self._batches:
+            return self._next_batch()
         if self._first is not None:
-            (records, arrival), self._first = self._first, None
-            return self._telemetry(records, arrival)
+            records, arrival = self._first
+            self._first = None
+            self._take(records, arrival)
+            return self._next_batch()
         if self._connection is None:
             self._reconnect(timeout)
         connection = self._connection
@@ -227,12 +245,13 @@ class RtdeSource(ClosedOnExit):
                 text = f"{message.source}: {message.text}" if message.source else message.text
                 self._report("message", text, _LEVELS.get(message.level, INFORMATION))
             connection.messages.clear()
+            self._note_skipped(connection)
             if received is not None:
                 self._last_data = time.monotonic()
-                batch = self._telemetry(received, HOST_CLOCK.now())
-                if batch is None:  # the same tick again
+                self._take(received, HOST_CLOCK.now())
+                if not self._batches:  # the same tick again, or nothing that can be used
                     self._silent_until = self._last_data
-                return batch
+                return self._next_batch()
             # Longer than the timeout took only a process that did not run.
             self._silent_until = min(began + max(timeout, 0.0), time.monotonic())
             quiet = self._quiet_time()
@@ -280,6 +299,7 @@ class RtdeSource(ClosedOnExit):
             connection.close()
             raise
         self._connection, self._recipe = connection, connection.recipe
+        self._skipped_by_connection = 0
         self._stream.same_serial = same_serial
         self._last_data = time.monotonic()
         self._returning = first is not None
@@ -328,9 +348,14 @@ class RtdeSource(ClosedOnExit):
             raise ControllerError(self._host, problem, "restart the controller's RTDE interface")
         arrival, records = HOST_CLOCK.now(), self._recipe.join(found)
         times = records["timestamp"].astype(float)
-        self._stream.check_times(times)
+        possible = is_possible(times)
+        if not possible.any():
+            problem = "sends packets with impossible times only"
+            raise ControllerError(self._host, problem, "restart the controller")
         self._last_data = time.monotonic()
         self._first = records, arrival
+        times = times[possible]
+        records = records[possible]
         steps = np.diff(times)
         steps = steps[steps > 0]
         step = float(np.median(steps)) if steps.size else 0.0
@@ -359,7 +384,7 @@ class RtdeSource(ClosedOnExit):
 
     def _lose(self, problem: str) -> None:
         """Record why the connection was lost, and schedule the next attempt."""
-        self._stream.loss = problem
+        self._stream.note_loss(problem)
         self._fail(problem, WARNING)
         self._disconnect()
         self._schedule()
@@ -379,16 +404,41 @@ class RtdeSource(ClosedOnExit):
 
     # Samples and events.
 
-    def _telemetry(self, records: Records, arrival: int) -> Telemetry | None:
-        self._follow_program(records)
-        stream = self._stream
-        batch = stream.telemetry(self._recipe, records, arrival, self._info)
-        if batch is not None:
-            self._backoff = FIRST_BACKOFF
-            self._note_samples(batch)
-        if stream.fault is not None:
-            self._lose(stream.fault.problem)
+    def _take(self, records: Records, arrival: int) -> None:
+        """Keep the batches of records [n >= 1] that were read at a host time [ns]."""
+        skipped = self._stream.skipped
+        self._batches += self._stream.telemetry(self._recipe, records, arrival, self._info)
+        if self._stream.skipped > skipped:
+            self._report_skipped("sent packets whose times do not follow its clock")
+
+    def _next_batch(self) -> Telemetry | None:
+        """The next batch, if there is one."""
+        if not self._batches:
+            return None
+        batch = self._batches.popleft()
+        self._follow_program(batch)
+        batch = replace(batch, info=self._info)
+        self._backoff = FIRST_BACKOFF
+        self._note_samples(batch)
         return batch
+
+    def _note_skipped(self, connection: RtdeConnection) -> None:
+        """Count the packets that a connection has left out since the last call."""
+        new = connection.skipped - self._skipped_by_connection
+        if new == 0:
+            return
+        self._skipped_by_connection = connection.skipped
+        self._unreadable += new
+        self._stream.unreadable += new
+        self._report_skipped(connection.skip_reason or "")
+
+    def _report_skipped(self, reason: str) -> None:
+        """Report why packets are left out, once for each kind of reason."""
+        self._skip_reason = reason
+        kind = re.sub(r"\d+", "", reason)
+        if kind not in self._skip_kinds and len(self._skip_kinds) < MAX_EVENTS:
+            self._skip_kinds.add(kind)
+            self._report("connection", f"{reason}; such packets are left out", WARNING)
 
     def _note_samples(self, batch: Telemetry) -> None:
         """Samples arrived: the present outage is over, and the gaps show what it cost.
@@ -402,7 +452,8 @@ class RtdeSource(ClosedOnExit):
             self._report("connection", "connected again")
             self._returning = False
         q, before = batch.columns.get("actual_q"), self._last_q
-        if self._stream.restarted and not self._stream.same_serial:
+        restarted = any(gap.index == 0 and gap.cause.startswith(RESTARTED) for gap in batch.gaps)
+        if restarted and not self._stream.same_serial:
             moved = q is not None and before is not None and (np.abs(q[0] - before) > MOVED).any()
             hint = ", and a joint stands elsewhere than before" if moved else ""
             text = f"not known: the controller restarted and has no serial number{hint}"
@@ -414,12 +465,14 @@ class RtdeSource(ClosedOnExit):
             self._reported.clear()
         self._status = status
         self._last_samples = time.monotonic()
+        self._skip_reason = None
 
-    def _follow_program(self, records: Records) -> None:
+    def _follow_program(self, batch: Telemetry) -> None:
         """Keep the name of the program up to date; it can change where the runtime state does."""
         changed = False
-        if "runtime_state" in (records.dtype.names or ()):
-            states, before = records["runtime_state"].tolist(), self._runtime_state
+        if "runtime_state" in batch:
+            states = batch["runtime_state"].tolist()
+            before = self._runtime_state
             self._runtime_state = states[-1]
             changed = before is not None and states.count(before) < len(states)
         name = self._program.poll(changed=changed)
