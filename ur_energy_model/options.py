@@ -28,7 +28,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from ur_energy_model.errors import InputError, UrEnergyError
 from ur_energy_model.files import user_path
+from ur_energy_model.typed_numbers import likely_form, right_form
 
+_NO_HOST = re.compile(r"[\s/@\[\]?#]")
+"""What no address of a host contains."""
 Value: TypeAlias = bool | int | float | str | list[str]
 """Value of a ROS parameter; ROS has no type for an empty list, which is [""]."""
 N = TypeVar("N", int, float)
@@ -112,15 +115,19 @@ class Option:
         kinds = (int, float) if self.kind is float else (type(self.parameter),)
         of_text = not isinstance(value, list) or all(isinstance(item, str) for item in value)
         if type(value) not in kinds or not of_text:
-            return f"{self.name} must be {self.wanted}, not {value!r}"
+            of_number = self.kind in (int, float) and isinstance(value, str)
+            hint = number_hint(str(value), self.unit) if of_number else ""
+            return f"{self.name} must be {self.wanted}, not {value!r}{hint}"
         if self.choices and value not in self.choices:
             return f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
         if self.address and not is_address(str(value)):
-            return f"{self.name} must be the address of a host, not {value!r}"
+            return f"{self.name} must be the address of a host, not {value!r}{address_hint(value)}"
         if isinstance(value, int | float) and self.limits is not None:
             low, high = self.limits
             if not low <= value <= high:
-                return f"{self.name} must be between {low:g} and {high:g}, not {value:g}"
+                meant = likely_form(value, self.unit, low, high)
+                hint = "" if meant is None else f"; write {meant}"
+                return f"{self.name} must be between {low:g} and {high:g}, not {value:g}{hint}"
         if self.kind is Path:
             try:
                 self.typed(value)
@@ -160,7 +167,8 @@ class Option:
             try:
                 value = self.kind(text)
             except ValueError as error:
-                raise ValueError(f"{self.name}:={text} is not {self.wanted}") from error
+                hint = number_hint(text, self.unit)
+                raise ValueError(f"{self.name}:={text} is not {self.wanted}{hint}") from error
         if problem := self.problem(value):
             raise ValueError(problem)
         return value
@@ -207,7 +215,7 @@ class Option:
         elif self.address:
             words["type"] = host_address
         elif self.kind in (int, float):
-            words["type"] = number(self.kind, *(self.limits or (-1e9, 1e9)))
+            words["type"] = number(self.kind, *(self.limits or (-1e9, 1e9)), self.unit)
         elif self.kind is Path:
             words["type"] = Path
         if self.bare is not None:
@@ -292,38 +300,51 @@ def given(table: type[T], options: argparse.Namespace) -> T:
     return table_of(table, values)
 
 
-def number(kind: type[N], least: float, most: float) -> Callable[[str], N]:
-    """A finite number within a range, as a type of arguments."""
+def number(kind: type[N], least: float, most: float, unit: str = "") -> Callable[[str], N]:
+    """A finite number within a range, as a type of arguments.
+
+    `unit` is that of the option; a text with another unit is refused with the number to write.
+    """
 
     def read(text: str) -> N:
         try:
             value = kind(text)
         except ValueError:
             word = "a whole number" if kind is int else "a number"
-            hint = _plain_number(text)
+            hint = number_hint(text, unit)
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {word}{hint}") from None
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}")
+            meant = likely_form(value, unit, least, most)
+            hint = "" if meant is None else f"; write {meant}"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} must be {least:g} to {most:g}{hint}")
         return value
 
     return read
 
 
-def _plain_number(text: str) -> str:
-    """How to write a number that has a unit or a decimal comma, "" for other texts."""
-    found = re.match(r"\s*([-+]?\d{1,20})(?:([.,])(\d{1,20}))?\s*([^\d.,]{0,10})$", text)
-    if found is None:
-        return ""
-    digits, point, decimals, unit = found.groups()
-    reason = "without a unit" if unit else "with a point"
-    return f", write it {reason}: {digits}{'.' if point else ''}{decimals or ''}"
+def number_hint(text: str, unit: str) -> str:
+    """What to write in place of a text that is no number, "" if that is not known."""
+    right = right_form(text, unit)
+    return "" if right is None else f", write {right}"
 
 
 def host_address(text: str) -> str:
     """An address or name of a host, as a type of arguments."""
     if not is_address(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an address of a host")
+        problem = f"{text!r} is not an address of a host{address_hint(text)}"
+        raise argparse.ArgumentTypeError(problem)
     return text
+
+
+def address_hint(text: object) -> str:
+    """What to write in place of a URL, or of an address with a port; "" for other texts."""
+    host = None
+    if is_address(str(text)):
+        return ""
+    with suppress(ValueError):
+        host = urlsplit(str(text) if "//" in str(text) else f"//{text}").hostname
+    found = host is not None and host != text and is_address(host)
+    return f", write {host} (without protocol, port and path)" if found else ""
 
 
 def is_loopback(host: str) -> bool:
@@ -334,12 +355,17 @@ def is_loopback(host: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text can be the address or the name of a host, as "192.168..10" cannot."""
+    """Whether a text can be the address or the name of a host, as "192.168..10" cannot.
+
+    A URL, or an address with a port, is none; of colons, only IPv6 addresses have any.
+    """
     try:
         text.encode("idna")
-    except UnicodeError:
+        if ":" in text:
+            ip_address(text.partition("%")[0])
+    except ValueError:  # of idna a UnicodeError
         return False
-    return text.isprintable() and text != "" and not any(map(str.isspace, text))
+    return text.isprintable() and text != "" and not _NO_HOST.search(text)
 
 
 def split_url(

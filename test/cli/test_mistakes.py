@@ -63,8 +63,21 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
     "simulate --robot ur5e --host 192.0.2.1": ("--allow-network",),
     "simulate --robot ur5e --host {busy}": ("30004", "free address"),
     "live --bag {bag} --prometheus {taken}": ("port", "another"),
-    "record --host {nobody} -o new --duration 60s": ("--duration", "unit: 60"),
-    "estimate {model} {bag} --payload 2kg": ("--payload",),
+    "record --host {nobody} -o new --duration 60s": ("--duration", "write 60"),
+    "estimate {model} {bag} --payload 2kg": ("--payload", "write 2"),
+    "estimate {model} {bag} --payload 500": ("--payload", "0.5 for 500 g"),
+    "evaluate {model} {bag} --payload 2000": ("--payload", "2 for 2000 g"),
+    "simulate --robot ur5e --host {own} --payload 2000": ("--payload", "2 for 2000 g"),
+    "simulate --robot ur5e --host {own} --carried 500": ("--carried", "0.5 for 500 g"),
+    "excite --robot ur5e --payload 500 -o t.yaml": ("--payload", "0.5 for 500 g"),
+    "identify {bag} --payload 1500 -o t.yaml": ("--payload", "1.5 for 1500 g"),
+    "record --host {nobody} -o new --duration 2m": ("--duration", "write 120"),
+    "record --host http://{nobody}:30004/ -o new": ("--host", "write {nobody}"),
+    "live --host {nobody}:30004": ("--host", "write {nobody}"),
+    "history summary {store} --tariff 28ct": ("--tariff", "write 0.28"),
+    "history summary {store} --tariff 28": ("--tariff", "write 0.28"),
+    "history summary {store} --co2 380": ("--co2", "0.38 for 380 g"),
+    "history summary {store} --supply-efficiency 90": ("--supply-efficiency", "0.9 for 90 %"),
     "simulate --robot ur5e --host {own} --mounting wall": ("degrees",),
     "excite --execute ur5e --host {nobody} -o new --speed-fraction 50": ("--speed-fraction",),
     "history summary {store} --time-zone Berlin": ("Europe/Berlin",),
@@ -143,7 +156,7 @@ def test_a_mistake_is_one_line_with_a_remedy(
     assert len(lines) == 1, err
     assert out == "" or "waiting for" in out
     for word in MISTAKES[command]:
-        assert word in lines[0]
+        assert word.format(nobody=NOBODY) in lines[0]
 
 
 OUTPUTS = ("--output", "--csv", "--html", "--figures", "--figure", "--truth")

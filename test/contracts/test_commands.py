@@ -35,7 +35,7 @@ EXIT_CODES: list[tuple[int, list[object]]] = [
     (REFUSED, ["evaluate", WORK / "metadata.yaml", WORK]),
     (REFUSED, ["estimate", WORK, "--robot", "unknown"]),
     (REFUSED, ["identify", WORK, "-o", "new.yaml", "--friction", "unknown"]),
-    (REFUSED, ["predict", MODEL, FIXTURES / "recording.csv"]),
+    (REFUSED, ["predict", MODEL, FIXTURES / "model.yaml"]),
     (REFUSED, ["history", "summary", "absent"]),
     (REFUSED, ["import", FIXTURES / "motion.csv", "--robot", "ur5e", "-o", "new"]),
     (REFUSED, ["record", "--host", "127.99.99.99", "-o", "new"]),

@@ -72,6 +72,28 @@ def test_a_csv_file_is_read(tmp_path: Path, stem: str) -> None:
     assert read.qdd is None
 
 
+@pytest.mark.parametrize("title", ["time [ms]", "t [ms]"])
+def test_a_csv_file_of_a_spreadsheet_is_read(tmp_path: Path, title: str) -> None:
+    """Semicolons, decimal commas, UTF-16, a unit of the time."""
+    table = np.random.default_rng(1).random((30, 7))
+    table[:, 0] = 1e3 * np.linspace(0.0, 2.0, 30)
+    names = [title, *(f"q_{i}" for i in range(6))]
+    rows = [";".join(f"{value:.9f}".replace(".", ",") for value in row) for row in table]
+    text = "\r\n".join(["sep=;", ";".join(names), *rows])
+    (tmp_path / "t.csv").write_text(text, encoding="utf-16")
+    read = read_plan(tmp_path / "t.csv", NAMES)
+    assert read.time == pytest.approx(table[:, 0] / 1e3)
+    assert read.q == pytest.approx(table[:, 1:], abs=1e-8)
+
+
+def test_a_plan_in_milliseconds_is_doubted() -> None:
+    time = np.linspace(0.0, 4.0, 200)
+    q = np.outer(np.sin(time), np.ones(6))
+    assert checked_plan(Plan(time, q), LIMIT)[1] == []
+    (line,) = checked_plan(Plan(1e3 * time[:180], q[:180]), LIMIT)[1]
+    assert "time [ms]" in line
+
+
 def test_unusable_csv_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     path, header = tmp_path / "t.csv", "time,q_0,q_1,q_2,q_3,q_4,q_5\n"
     for text, problem in (

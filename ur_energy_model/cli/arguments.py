@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ur_energy_model.cli.output import note, progress
+from ur_energy_model.cli.output import note, progress, warn
 from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
 from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, model_entry, model_words
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.robots import check_payload, load_robot
 from ur_energy_model.model.setup import Payload
 from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import read_info
@@ -25,9 +25,19 @@ from ur_energy_model.typing import Progress
 # The model of a subcommand: a file, or without one the generic model of the arm.
 
 
+PAYLOAD = "--payload"  # the option
+
+
 def with_payload(model: EnergyModel, payload: Payload | None) -> EnergyModel:
-    """The model with the payload of --payload, if any, in place of its own."""
-    return model if payload is None else model.with_payload(payload)
+    """The model with the payload of --payload, if any, in place of its own.
+
+    Raises:
+        InputError: the arm cannot carry it.
+    """
+    if payload is None:
+        return model
+    warn(check_payload(model.description(), payload.mass, PAYLOAD))
+    return model.with_payload(payload)
 
 
 @dataclass(frozen=True)

@@ -75,20 +75,20 @@ bags BAG...  ... (rosbag2 directories)
 --warm-up MIN =0.0 0:1440  warm-up motion before recording [min]
 
 == @surroundings
---clearance M =0.03 0:100  minimum distance to obstacles [m]
---table M =0.0 -100:100  height of the table above the base [m]
+--clearance M =0.03 0:5  minimum distance to obstacles [m]
+--table M =0.0 -5:5  height of the table above the base [m]
 --wall NX NY NZ OFFSET* -100:100  half-space to stay out of (may be repeated)
---tool LENGTH RADIUS 0:100  size of the tool on the flange [m] (default: no tool)
+--tool LENGTH RADIUS 0:5  size of the tool on the flange [m] (default: no tool)
 
 == @tariff
 --tariff PRICE -1e6:1e6  price per kWh (default: no cost)
 --currency NAME =EUR  of the price
---co2 KG 0:1e6  kg of CO2 per kWh (default: no emission)
---supply-efficiency SHARE  share of the wall power that reaches the robot bus (default: cost and CO2
-    of the energy at the wall, control box included)
+--co2 KG 0:5  kg of CO2 per kWh (default: no emission)
+--supply-efficiency SHARE 0.01:1  share of the wall power that reaches the robot bus (default: cost
+    and CO2 of the energy at the wall, control box included)
 
 == @cluster
---scheduler ADDRESS  work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786
+--scheduler URL  work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786
     (default: on the cores of this machine)
 --workers N 1:1024  number of processes of this machine (default: as many as save time)
 
@@ -124,8 +124,8 @@ $ ur_energy record --host 192.168.0.10 -o monday \
 --fields NAME,...  RTDE fields to record (default: all that energy models need)
 --duration S 0.001:1e9  stop after S seconds (default: on Ctrl-C)
 --rate HZ 0.001:1e9  samples per second (default: every cycle of the controller)
---split-minutes M 0.001:1e9  start a new file every M minutes
---split-mb M 0.001:1e9  start a new file every M megabytes
+--split-minutes MIN 0.001:1e9  start a new file every M minutes
+--split-mb MB 0.001:1e9  start a new file every M megabytes
 --wait S =0.0 0.001:1e9  retry the connection for up to S seconds (default: try once)
 --meter URL  also record the readings of a power meter at the mains: http://HOST/rpc/METHOD?id=N
     (Shelly), mqtt://HOST/TOPIC#path.in.json or modbus://HOST/UNIT?profile=NAME
@@ -452,7 +452,7 @@ design:
 @payload none
 surroundings:
 @surroundings
---tool-speed M/S =1.5 0.001:100  speed limit of flange and elbow [m/s]
+--tool-speed M/S =1.5 0.001:20  speed limit of flange and elbow [m/s]
 execution:
 @execution
 --speed-fraction F =1.0 0.001:1  share of the designed speed

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ur_energy_model.cli.output import note, picked, print_json, print_table
+from ur_energy_model.cli.output import note, picked, print_json, print_table, warn
 from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.interrupts import on_stop_signal
 
@@ -37,6 +37,7 @@ def simulate(options: argparse.Namespace) -> None:
         import numpy as np
 
         from ur_energy_model.files import check_output
+        from ur_energy_model.model.robots import check_payload, load_robot
         from ur_energy_model.model.setup import Payload, Setup, gravity_of_mounting
         from ur_energy_model.simulation.simulated_controller import Simulation
         from ur_energy_model.simulation.supply import truth_files
@@ -44,6 +45,9 @@ def simulate(options: argparse.Namespace) -> None:
 
         for truth in () if options.truth is None else truth_files(options.truth):
             check_output(truth, overwrite=options.overwrite)
+        for option, payload in (("--payload", options.payload), ("--carried", options.carried)):
+            if payload is not None:
+                warn(check_payload(load_robot(options.robot), payload.mass, option))
         setup = Setup(payload=options.payload or Payload())
         if options.mounting is not None:
             setup = replace(

@@ -36,7 +36,7 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.energy.prediction import predict_energy, too_weak
 from ur_energy_model.energy.recording_energy import (
     EnergySummary,
     common_serials,
@@ -181,6 +181,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from ur_energy_model.identification.quality import MOTION_WORDS
 
     model = model_needed(options, options.bags[0])
+    with_payload(model, options.payload)  # checks it
     work = partial(
         evaluation.evaluate,
         model,
@@ -304,9 +305,11 @@ def predict(options: argparse.Namespace) -> None:
     if session is not None:
         model = model.in_session(evaluation.identify_session(model, session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
-    plan, warnings = checked_plan(plan, model.description().max_acceleration)
-    warn(warnings)
+    robot = model.description()
+    plan, warnings = checked_plan(plan, robot.max_acceleration)
     energy = predict_energy(model, plan)
+    warnings = [*warnings, *too_weak(energy, robot)]
+    warn(warnings)
     if options.json:
         adapted = evaluation.session_json(model.session)
         content = {**energy.as_json(), "session": adapted, "warnings": warnings}

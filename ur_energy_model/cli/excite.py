@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress
+from ur_energy_model.cli.arguments import PAYLOAD
+from ur_energy_model.cli.output import ask, note, picked, print_json, print_table, progress, warn
 from ur_energy_model.cli.recordings import recording_json
 from ur_energy_model.errors import InputError, MotionRefusedError
 from ur_energy_model.experiment.design import design_trajectory, genetic_search
@@ -35,7 +36,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.geometry import ArmGeometry, Capsule, Wall
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.trajectory.fourier import FourierTrajectory, load_trajectory, save_trajectory
 
@@ -54,6 +55,8 @@ def check_execution(options: argparse.Namespace, output: str) -> None:
 def request_of(options: argparse.Namespace, robot: str) -> DesignRequest:
     """The request that the options describe, for the arm of a name or file."""
     description = load_robot(robot)
+    if options.payload is not None:
+        warn(check_payload(description, options.payload.mass, PAYLOAD))
     walls, tool = _obstacles(options, description)
     return DesignRequest(
         robot=description,

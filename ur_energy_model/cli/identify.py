@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.cli.arguments import (
+    PAYLOAD,
     failed_json,
     for_each_bag,
     is_distributed,
@@ -38,7 +39,7 @@ from ur_energy_model.identification.pipeline import Identification, Identificati
 from ur_energy_model.model.drives import motor_constant
 from ur_energy_model.model.friction import coulomb_viscous_fit
 from ur_energy_model.model.model_file import save_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 from ur_energy_model.model.sessions import friction_curve
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.model.wall import WallModel
@@ -66,6 +67,8 @@ def run(options: argparse.Namespace) -> None:
     check_output(options.output, overwrite=options.overwrite)
     robot = load_robot(options.robot or recorded_robot(options.bags))
     payload = None if options.payload == IDENTIFY else options.payload
+    if payload is not None:
+        warn(check_payload(robot, payload.mass, PAYLOAD))
     bags = len(options.bags) + len(options.validate)
     with progress("identifying") as report, ExitStack() as opened:
         each = None

@@ -23,7 +23,7 @@ from ur_energy_model.errors import InputError, WrongRobotError
 from ur_energy_model.files import check_output
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.model_file import load_model, save_model
-from ur_energy_model.model.robots import RobotDescription, load_robot
+from ur_energy_model.model.robots import RobotDescription, check_payload, load_robot
 
 if TYPE_CHECKING:
     import argparse
@@ -106,6 +106,9 @@ def payload(options: argparse.Namespace) -> None:
             "identify a model of this arm first (ur_energy identify)",
         )
     robot = None if options.robot is None else load_robot(options.robot)
+    if calibrated:
+        arm = robot or model.description()
+        warn(check_payload(arm, options.known_payload, "--known-payload"))
     with progress("identifying the payload") as report:
         found = identify_payload(
             model,

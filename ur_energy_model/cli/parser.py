@@ -17,6 +17,7 @@ from ur_energy_model.cli.commands import GROUPS, TEXT
 from ur_energy_model.cli.output import WIDTH
 from ur_energy_model.errors import one_line, printable
 from ur_energy_model.options import add_options, host_address, number
+from ur_energy_model.typed_numbers import likely_form, right_form
 
 if TYPE_CHECKING:
     from ur_energy_model.model.setup import Payload
@@ -258,7 +259,8 @@ def _add_option(parser: argparse._ActionsContainer, words: list[str], descriptio
             named |= {"metavar": (*words[:-1], values), "nargs": len(words)}
         if limits is not None or re.fullmatch(r"-?\d+(\.\d+)?", default or ""):
             kind: Any = int if values == "N" else float
-            named["type"] = number(kind, *map(float, (limits or "-1e9:1e9").split(":")))
+            least, most = map(float, (limits or "-1e9:1e9").split(":"))
+            named["type"] = number(kind, least, most, _UNIT_OF.get(values, ""))
             if default is not None:
                 named["default"] = kind(default)
         elif default == "()":
@@ -318,27 +320,42 @@ def _payload(*words: str) -> Payload:
         numbers = []
     farthest = max(map(abs, numbers[1:]), default=0.0)
     valid = len(numbers) in (1, 4) and all(map(math.isfinite, numbers))
-    if not valid or not 0 <= numbers[0] <= PAYLOAD_MASS.high or farthest > LENGTH.high:
-        raise argparse.ArgumentTypeError(
-            f"'{' '.join(words)}' is not a mass; give KG, or KG and the centre X Y Z, or KG,X,Y,Z "
-            "in one word"
-        )
-    return Payload(numbers[0], np.array(numbers[1:] or [0.0, 0.0, 0.0]))
+    if valid and 0 <= numbers[0] <= PAYLOAD_MASS.high and farthest <= LENGTH.high:
+        return Payload(numbers[0], np.array(numbers[1:] or [0.0, 0.0, 0.0]))
+    typed = " ".join(words)
+    right = right_form(typed, "kg") if not valid else None
+    if valid and numbers[0] > PAYLOAD_MASS.high:
+        right = likely_form(numbers[0], "kg", 0.0, PAYLOAD_MASS.high)
+    if right is not None:
+        raise argparse.ArgumentTypeError(f"'{typed}' is not a mass in kg, write {right}")
+    if valid and farthest > LENGTH.high:
+        raise argparse.ArgumentTypeError(f"'{typed}' has a centre of mass that is not in m")
+    raise argparse.ArgumentTypeError(
+        f"'{typed}' is not a mass; give KG, or KG and the centre X Y Z, or KG,X,Y,Z in one word"
+    )
 
 
 def _listed(
-    pattern: str, what: str, kind: Callable[[str], Any], mark: str = ","
+    pattern: str, what: str, kind: Callable[[str], Any], mark: str = ",", unit: str = ""
 ) -> Callable[[str], tuple[Any, ...]]:
-    """Reads a list of values of this form."""
+    """Reads a list of values of this form, in a unit."""
 
     def read(text: str) -> tuple[Any, ...]:
         if not re.fullmatch(pattern, text):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+            right = right_form(text, unit) if unit else None
+            hint = "" if right is None else f", write {right}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what}{hint}")
         return tuple(kind(part.strip()) for part in text.split(mark) if part.strip())
 
     return read
 
 
+_UNIT_OF = {
+    "S": "s", "MIN": "min", "HZ": "Hz", "KG": "kg", "M": "m", "RADIUS": "m", "OFFSET": "m",
+    "M/S": "m/s", "RAD/S^3": "rad/s^3", "C": "degC", "MB": "MB", "PRICE": "price",
+    "SHARE": "share", "F": "share", "FACTOR": "share", "X": "share",
+}  # fmt: skip
+"""Units of numbers by what stands for them in the help."""
 _DEGREES = r" *-?[0-9]{1,9}([.][0-9]*)? *"
 _STEPS = r" *[1-9][0-9]*( *, *[1-9][0-9]*)* *"
 _KINDS: dict[str, Callable[[str], Any]] = {
@@ -347,7 +364,7 @@ _KINDS: dict[str, Callable[[str], Any]] = {
     "X.Y.Z": _listed(r"[0-9]+([.][0-9]+){1,3}", "a version such as 5.11.1", int, "."),
     "KG[,X,Y,Z]": _payload,
     "TILT[,ROTATION]": _listed(
-        rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float
+        rf"{_DEGREES}(,{_DEGREES})?", "TILT or TILT,ROTATION in degrees", float, unit="deg"
     ),
     "MOVE[,MOVE]": _listed(_STEPS, "a list of step numbers such as 3,5", int),
 }

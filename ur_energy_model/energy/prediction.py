@@ -35,6 +35,10 @@ class PlanPowers:
         self._direction = FrictionDirection(model.presliding)
         self._supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._last = 0.0
+        self._rated_torque = model.description().max_torque
+        self.overload = np.zeros(model.dof)
+        """Time of the motions so far in which the links alone need more than the rated torque of
+        a joint [n], s."""
 
     def restarted(self, *, std: bool) -> PlanPowers:
         """The same state of the arm at time zero, with or without sensitivities."""
@@ -47,8 +51,9 @@ class PlanPowers:
 
         The motion follows that of the last call; its time counts on.
         """
+        torque = dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         split = self.model.from_link_torque(
-            dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd),
+            torque,
             motion.qd,
             motion.qdd,
             temperature=self.temperature,
@@ -57,6 +62,7 @@ class PlanPowers:
         )
         steps = np.diff(motion.time, prepend=self._last)
         self._last = float(motion.time[-1])
+        self.overload += steps @ (np.abs(torque) > self._rated_torque)
         return split, self._supply(np.maximum(steps, SHORTEST_STEP), split.demand)
 
 
@@ -74,6 +80,7 @@ class PlanEnergy:
     total: float
     total_std: float
     peak_power: float  #: largest total power [W]
+    overload: Array  #: time in which the links alone need more than the rated torque [n], s
 
     @property
     def efficiency(self) -> Array:
@@ -154,6 +161,22 @@ def predict_energy(
         total=float(supply),
         total_std=float(np.linalg.norm([*all_errors, of_motion])),
         peak_power=peak,
+        overload=powers_of.overload,
+    )
+
+
+LONGEST_OVERLOAD = 0.1
+"""Time above the rated torque of a joint that needs no word [s]: splines begin with a jerk."""
+
+
+def too_weak(energy: PlanEnergy, robot: RobotDescription) -> tuple[str, ...]:
+    """Warnings for joints whose rated torque cannot move the links along a plan."""
+    found = zip(robot.joint_names, energy.overload, robot.max_torque, strict=True)
+    return tuple(
+        f"{name} would need more than its rated {most:.0f} N m for {seconds:.1f} s to move the "
+        "links alone: the arm cannot follow this plan with this payload"
+        for name, seconds, most in found
+        if seconds > LONGEST_OVERLOAD
     )
 
 

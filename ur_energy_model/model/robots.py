@@ -10,8 +10,9 @@ import numpy as np
 
 from ur_energy_model import ranges
 from ur_energy_model.arm_names import is_reported_model, product_name
-from ur_energy_model.errors import RobotFileError
+from ur_energy_model.errors import InputError, RobotFileError
 from ur_energy_model.files import config_file
+from ur_energy_model.typed_numbers import likely_form
 from ur_energy_model.typing import Array, Mask
 from ur_energy_model.yaml_reader import (
     Origin,
@@ -84,6 +85,7 @@ class RobotDescription:
     max_velocity: Array
     max_acceleration: Array
     max_torque: Array
+    max_payload: float  #: by the data sheet [kg]; NaN if it is not published
     gear_ratio: Array  #: motor turns per joint turn [n]
     rotor_inertia: Array  #: motor side, reducer included [n], kg m^2
     reducer_inertia: Array  #: motor side, catalogue [n], kg m^2
@@ -107,6 +109,37 @@ class RobotDescription:
     def reflected_inertia(self) -> Array:
         """Nominal motor and reducer inertia, joint side [n], kg m^2 (NaN where unknown)."""
         return np.asarray(self.gear_ratio**2 * self.rotor_inertia)
+
+
+OVERLOAD = 3.0
+"""Largest payload that is believed, relative to that of the data sheet. The torques of an arm are
+rated to carry that payload at full reach together with its own links; folded up, an arm lifts up
+to some three times as much."""
+
+
+def check_payload(robot: RobotDescription, mass: float, source: str) -> tuple[str, ...]:
+    """Compare a payload that a user states with what the arm can carry.
+
+    Args:
+        robot: the arm.
+        mass: of the payload [kg].
+        source: who states it, such as the name of the option.
+
+    Returns:
+        A warning where it is more than the data sheet of the arm allows; nothing otherwise, or
+        where that is not published.
+
+    Raises:
+        InputError: the arm cannot carry it.
+    """
+    if not mass > robot.max_payload:  # False where it is NaN
+        return ()
+    allowed = f"{robot.max_payload:g} kg, the largest payload of a {robot.name}"
+    if mass <= OVERLOAD * robot.max_payload:
+        return (f"{source}: {mass:g} kg is more than {allowed}",)
+    meant = likely_form(mass, "kg", 0.0, OVERLOAD * robot.max_payload)
+    remedy = "give the mass in kg" if meant is None else f"give the mass in kg: {meant}"
+    raise InputError(source, f"{mass:g} kg is far more than {allowed}", remedy)
 
 
 def available_robots() -> tuple[str, ...]:
@@ -168,6 +201,8 @@ def _parse(path: Path, root: YamlTree) -> RobotDescription:
         with section("limits") as part:
             for key, quantity, default in _LIMITS:
                 values[f"max_{key}"] = _each(part, key, quantity, n, default)
+            rated = replace(ranges.PAYLOAD_MASS, positive=True)
+            values["max_payload"] = part.read("payload", rated, float("nan"))
         with section("drive") as part:
             _each(part, "joint_size", _SIZE, n, np.nan)  # documents the file only
             values["gear_ratio"] = _each(part, "gear_ratio", ranges.GEAR_RATIO, n, 1.0)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from ur_energy_model.errors import InputError
 
 JOULES_PER_KWH = 3.6e6
+_OF_CENTS = ("EUR", "USD", "GBP", "CHF", "AUD", "CAD")
+"""Currencies in which a kilowatt-hour costs some hundredths of a unit."""
+_DEAREST = 5.0  # magnitude of a price per kWh in these that nobody pays
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,10 @@ class Tariff:
     supply_efficiency: float | None = None
 
     def __post_init__(self) -> None:
+        per_kwh = "" if self.price is None else f"{self.price:g} {self.currency} per kWh"
+        if self.price is not None and self.currency in _OF_CENTS and abs(self.price) > _DEAREST:
+            remedy = f"write {self.price / 100:g} for {self.price:g} hundredths, or name --currency"
+            raise InputError("--tariff", f"{per_kwh} is far from any price of electricity", remedy)
         if self.supply_efficiency is not None and not 0 < self.supply_efficiency <= 1:
             problem = f"{self.supply_efficiency:g} is not a share"
             remedy = "give a number above 0 and at most 1, such as 0.85"

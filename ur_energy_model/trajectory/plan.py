@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.errors import InputError
-from ur_energy_model.files import open_regular
 from ur_energy_model.low_pass import low_pass
+from ur_energy_model.telemetry.csv.columns import split_unit, time_factor
+from ur_energy_model.telemetry.csv.rows import Dialect, find_dialect, is_separator_line, lines_of
 from ur_energy_model.typing import Array
 
 SAMPLE_PERIOD = 0.008  # sample period of the predicted powers [s]
@@ -158,6 +158,7 @@ def _spline_slopes(knots: Array, q: Array) -> Array:
     return slopes
 
 
+_HEAD = 20  # lines from which delimiters and decimals are found
 _TIME_NAMES = ("time", "t", "timestamp", "time_from_start")
 
 
@@ -174,28 +175,27 @@ def csv_text(time: Array, *motions: Array) -> str:
 def read_plan(path: str | Path, joint_names: Sequence[str]) -> Plan:
     """A trajectory from a CSV file with a header line.
 
-    Columns: `time` [s]; positions as `q_0` ... [rad] (also `target_q_0`, `actual_q_0` or the
-    joint's name); where known, velocities `qd_0` ... [rad/s] and accelerations `qdd_0` ...
-    [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other columns are ignored.
+    Columns: `time` [s], or with another unit behind it, as `time [ms]`; positions as `q_0` ...
+    [rad] (also `target_q_0`, `actual_q_0` or the joint's name); where known, velocities `qd_0` ...
+    [rad/s] and accelerations `qdd_0` ... [rad/s^2] (also `target_qd_0`, `target_qdd_0`). Other
+    columns are ignored. Delimiters, decimal commas and encodings are those of CSV recordings.
 
     Raises:
         InputError: names the column or line at fault.
     """
-    try:
-        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
-            return _read(path, csv.reader(file), joint_names)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(path, f"cannot be read ({error})", "check the path") from error
+    return _read(path, (line for _, line in lines_of(Path(path))), joint_names)
 
 
-def _read(path: str | Path, rows: Iterator[list[str]], joint_names: Sequence[str]) -> Plan:
-    """The trajectory of the rows of a file, header first."""
-    rows = (row for row in rows if row)
-    names = next(rows, None)
-    if names is None:
+def _read(path: str | Path, lines: Iterator[str], joint_names: Sequence[str]) -> Plan:
+    """The trajectory of the lines of a file, header first."""
+    head = list(islice(lines, _HEAD))
+    head = head[bool(head and is_separator_line(head[0])) :]
+    if not head:
         raise InputError(path, "is empty", "give a header line and one line a point")
-    header = {name.strip(): i for i, name in enumerate(names)}
-    time = next((name for name in _TIME_NAMES if name in header), None)
+    dialect = find_dialect(head)
+    names = dialect.columns(head[0])
+    header = {name: i for i, name in enumerate(names)}
+    time, seconds = _time_column(names)
     if time is None:
         raise InputError(path, "is missing", "name the time column 'time'", field="time")
     n = len(joint_names)
@@ -209,16 +209,30 @@ def _read(path: str | Path, rows: Iterator[list[str]], joint_names: Sequence[str
     qd = _joint_columns(header, ("qd", "target_qd"), n)
     qdd = None if qd is None else _joint_columns(header, ("qdd", "target_qdd"), n)
     parts = [[time], q, qd or [], qdd or []]
-    table = _numbers(path, rows, header, [name for part in parts for name in part])
+    rows = map(dialect.columns, chain(head[1:], lines))
+    table = _numbers(path, rows, header, [name for part in parts for name in part], dialect)
     ends = np.cumsum([len(part) for part in parts])
     values = np.split(table, ends[:-1], axis=1)
     return Plan(
-        time=values[0][:, 0],
+        time=seconds * values[0][:, 0],
         q=values[1],
         qd=None if qd is None else values[2],
         qdd=None if qdd is None else values[3],
         source=str(path),
     )
+
+
+def _time_column(names: Sequence[str]) -> tuple[str | None, float]:
+    """Name of the time column, and the seconds in its unit."""
+    for wanted in _TIME_NAMES:
+        for name in names:
+            stem, unit = split_unit(name)
+            if stem != wanted:
+                continue
+            seconds = 1.0 if unit is None else time_factor(unit)
+            if seconds is not None:
+                return name, seconds
+    return None, 1.0
 
 
 def _joint_columns(
@@ -230,7 +244,11 @@ def _joint_columns(
 
 
 def _numbers(
-    path: str | Path, rows: Iterator[list[str]], header: Mapping[str, int], names: Sequence[str]
+    path: str | Path,
+    rows: Iterator[Sequence[str]],
+    header: Mapping[str, int],
+    names: Sequence[str],
+    dialect: Dialect,
 ) -> Array:
     """Columns as numbers [rows, names]; reads no more rows than a plan may have points."""
     places = [header[name] for name in names]
@@ -242,17 +260,13 @@ def _numbers(
         if len(row) != width:
             problem = f"line {count + 1} has {len(row)} columns, the header {width}"
             raise InputError(path, problem, "correct that line")
-        cells = zip(names, places, strict=True)
-        numbers.extend(_number(path, name, row[place]) for name, place in cells)
+        for name, place in zip(names, places, strict=True):
+            number = dialect.number(row[place])
+            if number is None:
+                problem = f"holds something that is not a number ({row[place][:40]!r})"
+                raise InputError(path, problem, "correct that line", field=name)
+            numbers.append(number)
     return np.array(numbers).reshape(count, len(names))
-
-
-def _number(path: str | Path, name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        problem = f"holds something that is not a number ({error})"
-        raise InputError(path, problem, "correct that line", field=name) from error
 
 
 # Plans whose points do not belong together: jittered stamps, measured values, contradictions.
@@ -302,7 +316,7 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
         InputError: positions, velocities and times contradict one another.
     """
     limit = np.broadcast_to(max_acceleration, plan.q.shape[1:])
-    lines = []
+    lines = [f"{plan.source}: {line}" for line in _too_slow(plan)]
     for change in (_evenly_stamped, _smoothed):
         plan, line = change(plan, limit)
         lines += [] if line is None else [f"{plan.source}: {line}"]
@@ -318,6 +332,23 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
                 "correct the times or velocities, or leave the velocities out",
             )
     return plan, lines
+
+
+_SLOWEST, _LONG, _MOVED = 0.005, 60.0, 0.1
+"""Largest speed [rad/s] of a plan of more than so many seconds, in which a joint moves so far
+[rad], that is probably one in milliseconds."""
+
+
+def _too_slow(plan: Plan) -> list[str]:
+    """A line for a plan whose times are probably in another unit than seconds."""
+    way = np.abs(np.diff(plan.q, axis=0))
+    fastest = float((way.max(axis=1) / np.diff(plan.time)).max())
+    if plan.duration < _LONG or fastest > _SLOWEST or np.ptp(plan.q, axis=0).max() < _MOVED:
+        return []
+    return [
+        f"no joint is faster than {fastest:.2g} rad/s in {plan.duration:.0f} s: if the times are "
+        "in ms, name their column 'time [ms]'"
+    ]
 
 
 def _evenly_stamped(plan: Plan, limit: Array) -> tuple[Plan, str | None]:
