@@ -295,7 +295,7 @@ def test_no_text_in_csv_files_is_a_formula(text: str, mark: str) -> None:
         write_plant(Path(folder) / "plant", [Arm("A1", names, programs=(name,))], Work(days=1))
         export_csv(HistoryStore(Path(folder) / "plant"), "cycles", rows)
         waypoint = (-90.0,) * 6
-        sheet.write_text(sheet_csv([Step("moveJ", 0, waypoint, 3, 60.0, 30.0, 80.0, 40.0)]))
+        sheet.write_text(sheet_csv([Step("moveJ", 0, waypoint, (3,), 60.0, 30.0, 80.0, 40.0)]))
         for path in (cycles, rows, sheet):
             with path.open(encoding="utf-8", newline="") as file:
                 cells = [cell for row in csv.reader(file) for cell in row]

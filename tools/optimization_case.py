@@ -72,13 +72,14 @@ def main() -> None:
 
 def with_figures(page: str, found: OptimizedCycle) -> str:
     """The page with the figures of the case."""
-    lines = ["| step | speed | acceleration | wait |", "|---|---|---|---|"]
+    lines = ["| step | speed | acceleration | wait | energy [J] |", "|---|---|---|---|---|"]
     for number, step in enumerate(found.sheet, 1):
         texts = ("", "", step.text("wait")) if step.do == "wait" else (
             step.text("speed"), step.text("acceleration"), "",
         )  # fmt: skip
         kept = ", kept" if step.kept else ""
-        lines.append(f"| {number} {step.do}{kept} | " + " | ".join(texts) + " |")
+        cells = " | ".join((*texts, step.text("energy")))
+        lines.append(f"| {number} {step.do}{kept} | {cells} |")
     duration = f"{found.duration:.2f} s"
     lines += ["", f"| cycle of {duration} | energy [J] | saving |", "|---|---|---|"]
     compared = {

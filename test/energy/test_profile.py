@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,8 +18,14 @@ from hypothesis import strategies as st
 from test.energy.known_arm import changed, known_model, motion
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.powers import FIELDS
-from ur_energy_model.energy.profile import compare_programs, profile_program
-from ur_energy_model.energy.program import LINE, ProgramTracker, parse_script, read_script
+from ur_energy_model.energy.profile import changed_lines, compare_programs, profile_program
+from ur_energy_model.energy.program import (
+    LARGEST,
+    LINE,
+    ProgramTracker,
+    parse_script,
+    read_script,
+)
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.generic import generic_model
@@ -177,6 +187,62 @@ def test_any_text_is_parsed(text: str, other: str) -> None:
         assert len(script.text) == len(script.function) == len(script.node)
         for k, node in enumerate(script.nodes):
             assert {script.node[number] for number in node.lines} == {k}
+
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "letters": lambda n: "a" * n,
+    "words and spaces": lambda n: "a" * (n // 2) + " " * (n // 2) + "x",
+    "calls": lambda n: "f(" * (n // 2),
+    "names": lambda n: " ".join(f"f{k}(" for k in range(n // 8)),
+    "quotes": lambda n: "\"'" * (n // 2),
+    "nodes' quotes": lambda n: '$ 1 "' + '" ' * (n // 2),
+    "spaces": lambda n: "def " + " " * n + "(",
+    "colons": lambda n: "if " + "x:" * (n // 2) + "y",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_line_takes_time_in_proportion_to_its_length(kind: str) -> None:
+    def seconds(length: int) -> float:
+        text = "\n".join(["def f():", *[HOSTILE[kind](length)] * 10, "end"])
+        taken = []
+        for _ in range(3):
+            begin = time.process_time()
+            parse_script(text)
+            taken.append(time.process_time() - begin)
+        return min(taken)
+
+    short, long = seconds(12_000), seconds(96_000)
+    assert long < 3.0 * 8.0 * short + 0.002
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  movej([0.1, -1.5, 1.5, -1.6, -1.6, 0.0], a=1.4, v=1.05)",
+        "x" * 90_000,
+        "\N{GRINNING FACE}" + "f(" * 200,
+        'if (\n$ 1 "a node with a label of a usual length"\n  grip()' + " " * 180,
+        "",
+    ],
+)
+def test_a_long_script_takes_memory_in_proportion_to_its_length(line: str) -> None:
+    """At most 200 MB for the longest that is read; more lines or nodes than any has are refused."""
+    text = (line + "\n") * ((2 << 20) // (len(line.encode()) + 1))
+    tracemalloc.start()
+    with suppress(InputError):
+        parse_script(text)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 200e6 * (2 << 20) / LARGEST
+
+
+def test_versions_of_a_long_program_are_compared_quickly() -> None:
+    old = [f"movej(q{k})" for k in range(20_000)]
+    new = [*old[:5000], *(f"movel(q{k})" for k in range(5000, 9000)), *old[9000:]]
+    lines = changed_lines(old, new)
+    assert lines == [f"- {x}" for x in old[5000:9000]] + [f"+ {x}" for x in new[5000:9000]]
+    assert changed_lines(["a", "b", "c"], ["a", "x", "c", "d"]) == ["- b", "+ x", "+ d"]
 
 
 def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ur_energy_model.optimization.optimized_cycle import (
 )
 from ur_energy_model.optimization.pendant import sheet_of, typed_stretches
 from ur_energy_model.optimization.programmed import programmed_move
+from ur_energy_model.optimization.typed_values import Values
 from ur_energy_model.simulation.kinematics import ArmKinematics, LinePlanner, StraightLine
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.trajectory.motions import Motion, move
@@ -83,7 +84,7 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
     moves, duration = [], 0.0
     for motion in fast:
         time, q, qd, _ = sampled(motion)
-        rest = Rest(WAIT, (Wait(WAIT, kept=False),))
+        rest = Rest(WAIT, (Wait(WAIT),))
         one = Move(duration, time, q, qd, programmed=programmed_move(time, q, robot), rest=rest)
         moves.append(replace(one, energy=effort(motion), peak_power=200.0))
         duration += motion.duration + WAIT
@@ -100,13 +101,8 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         measured_energy_std=1.0,
         temperature=np.full(6, 30.0),
     )
-    sheet = sheet_of(
-        cycle,
-        [motion.duration for motion in slow],
-        duration,
-        lambda index, slot, motion: effort(motion),
-        waiting_after=2,
-    )
+    values = {0: Values(*SLOW), 1: Values(*SLOW_TOOL), 2: Values(*SLOW)}
+    sheet = sheet_of(cycle, values, [(2, 0)], left)
     typed = typed_stretches(cycle, sheet)
     steps = (step for step in sheet if step.do != "wait")
     new = [
@@ -132,6 +128,7 @@ def hand_made_cycle(robot: RobotDescription = ROBOT) -> OptimizedCycle:
         typed_energy=sum(each.typed_energy for each in new),
         typed_duration=sum(stretch.plan.duration for stretch in typed),
         typed_interval=(9.0, 19.0),
+        copied_saving_percent=None,
         ceiling=Ceiling(generic_wall("e-series"), 0.5, 0.7, 20.0, 10.0, 30.0, 60.0),
         loads=(ArmLoad("elbow_joint", 0.3, 0.1, 200.0),) * 3,
     )

@@ -125,26 +125,28 @@ def _measured(
 def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
     """The result; with `pareto`, also the least energy over the cycle time."""
     cycle, sheet = optimized.cycle, optimized.sheet
+    numbered = any(step.lines for step in sheet)
+    line_heading = ["line"] if numbered else []
     _print_text(optimized.ceiling.text())
     many = "1 cycle" if cycle.count == 1 else f"{cycle.count} cycles"
     print_table(
         f"What to type, now → new ({Path(cycle.source).name}: {many} of {cycle.duration:.2f} s, "
         f"{len(cycle.moves)} moves, {cycle.slack:.2f} s of slack)",
-        ["step", "speed", "acceleration", "wait"],
+        ["step", *line_heading, "speed or wait", "acceleration", "energy [J]"],
         [
             [
                 f"{number} {step.do}{', kept' if step.kept else ''}",
-                "" if step.do == "wait" else step.text("speed"),
+                *([step.line] if numbered else []),
+                step.text("wait" if step.do == "wait" else "speed"),
                 "" if step.do == "wait" else step.text("acceleration"),
-                step.text("wait") if step.do == "wait" else "",
+                step.text("energy"),
             ]
             for number, step in enumerate(sheet, 1)
         ],
     )
-    numbered = any(step.line is not None for step in sheet)
     print_table(
         "Which step that is: where the move ends, joint angles in degrees",
-        ["step", *(["line"] if numbered else []), *load_robot(cycle.robot).joint_names],
+        ["step", *line_heading, *load_robot(cycle.robot).joint_names],
         [
             [
                 str(number),
@@ -162,6 +164,7 @@ def print_cycle(optimized: OptimizedCycle, *, pareto: bool) -> None:
         f"Saving as typed: {optimized.typed_saving_percent:.1f} % ({low:.1f} to {high:.1f} % "
         f"with 95 % confidence){_unproven(low > 0.0)}."
     )
+    _print_text(optimized.copy_advice)
     now, _, fast = optimized.loads
     _print_text(
         f"As fast as possible costs the arm {100 * fast.torque_share:.0f} % of the largest "

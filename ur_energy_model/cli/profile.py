@@ -23,7 +23,7 @@ from ur_energy_model.energy.profile import (
     compare_programs,
     profile_program,
 )
-from ur_energy_model.energy.program import Script, read_script
+from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
 
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     if rest["time"]:
         print_line(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
     if found.script is not None:
-        _listing(found.script, content)
+        _listing(found, content)
     compared = changes_table(changes)
     for table in (*shift_tables(found), *([] if compared is None else [compared])):
         print_table(table.title, table.columns, table.rows)
@@ -104,13 +104,13 @@ def run(options: argparse.Namespace) -> None:
             note(f"written: {path}")
 
 
-def _listing(script: Script, content: dict[str, Any]) -> None:
+def _listing(profile: ProgramProfile, content: dict[str, Any]) -> None:
     """The script, with what each line took as a bar."""
     rows = {row["lines"][0]: row for row in content["lines"]}
     most = max((row["energy"] for row in rows.values()), default=0.0)
-    for number, text in enumerate(script.text[1:], 1):
+    for number in profile.listed():
         row = rows.get(number)
         joules, bar = "", ""
         if row is not None and (row["share"] or 0.0) >= SHARE_SHOWN:
             joules, bar = f"{row['energy']:.1f}", "█" * round(BAR * row["energy"] / most)
-        print_line(f"{number:5d} {joules:>9} {bar:<{BAR}} {text}"[:160])
+        print_line(f"{number:5d} {joules:>9} {bar:<{BAR}} {profile.shown(number)}"[:160])

@@ -7,11 +7,11 @@ it and half of the step behind it: its weight in the trapezoidal integral. So al
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from difflib import ndiff
+from difflib import SequenceMatcher
 from itertools import pairwise
 from operator import sub
 from pathlib import Path
@@ -184,6 +184,11 @@ class ProgramEnergy:
 UNATTRIBUTED = (
     "no line can be told: the program did not run, the line is of a thread or not in the script"
 )
+LONGEST_TEXT = 300  # letters of a line of the script that are shown
+MOST_LISTED, AROUND = 3000, 3
+"""Lines of a script that are listed as a whole; of a longer one those that took time, with so many
+around each."""
+MOST_COMPARED = 500  # lines of two versions that are compared one by one
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 
 
@@ -249,8 +254,24 @@ class ProgramProfile:
 
     def line_text(self, line: int) -> str:
         """A line with its number."""
-        text = "" if self.script is None else f": {self.script.text[line].strip()}"
+        text = "" if self.script is None else f": {self.shown(line).strip()}"
         return f"line {line}{text}"
+
+    def shown(self, line: int) -> str:
+        """The text of a line of the script, cut where it is very long."""
+        assert self.script is not None
+        text = self.script.text[line]
+        return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ..."
+
+    def listed(self) -> list[int]:
+        """Numbers of the lines of the script that a listing shows."""
+        assert self.script is not None
+        count = len(self.script.text)
+        if count <= MOST_LISTED:
+            return list(range(1, count))
+        reached = {place.line for place in self.counted.places if place.line}
+        near = {line + by for line in reached for by in range(-AROUND, AROUND + 1)}
+        return sorted(line for line in near if 0 < line < count)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy profile --json`."""
@@ -417,7 +438,8 @@ def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict
                 variance += float(cycles.var(ddof=1)) / len(cycles)
             if each.script is not None:
                 first, last = own["lines"]
-                texts[-1] = [line.strip() for line in each.script.text[first : last + 1]]
+                lines = range(first, min(last + 1, len(each.script.text)))
+                texts[-1] = [each.shown(line).strip() for line in lines]
         difference = nets[1] - nets[0]
         difference[-1] = 0.0  # the standby of two sessions
         moving = channels.state_time + ArmState.MOVING
@@ -431,7 +453,30 @@ def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict
                 "other": energies[1],
                 "difference": change,
                 "interval": interval(change, variance**0.5),
-                "text": [line for line in ndiff(texts[0], texts[1]) if line[:1] in "+-"],
+                "text": changed_lines(*texts),
             }
         )
+    return found
+
+
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Lines that were taken out ("- ...") or added ("+ ..."), in the order of the script.
+
+    Long parts that differ are compared as sets of lines, which takes time in proportion to them.
+    """
+    first = 0
+    while first < min(len(before), len(after)) and before[first] == after[first]:
+        first += 1
+    last = 0
+    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    if len(old) * len(new) > MOST_COMPARED**2:
+        gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+        taken_out = [f"- {line}" for line in old if gone[line]]
+        return taken_out + [f"+ {line}" for line in new if added[line]]
+    found: list[str] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            found += [f"- {line}" for line in old[a:b]] + [f"+ {line}" for line in new[c:d]]
     return found

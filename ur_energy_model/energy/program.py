@@ -8,11 +8,13 @@ executed as `script_control_line`.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -23,11 +25,17 @@ from ur_energy_model.typing import Indices
 LINE = "script_control_line"
 LARGEST = 1 << 24
 """Bytes that a script may have; PolyScope's with many URCaps have a few hundred thousand."""
+MOST_LINES, MOST_ITEMS = 1_000_000, 100_000
+"""Lines that a script may have, and its nodes, functions and calls together; they bound memory."""
+LONGEST_LINE = 100_000  # letters of a line in which nodes, blocks and calls are looked for
+MOST_NESTED = 1000  # blocks within blocks that are told apart
 _NODE = re.compile(r'\$\s+(\d{1,9})\s+"(.*?)"(?:\s+"(?:no[Bb]reak|breakAfter|breakBefore)")?\s*')
 _FUNCTION = re.compile(r"(?:global\s+)?(def|thread|sec)\s+([A-Za-z_]\w*)\s*\(.*")
 _BLOCK = re.compile(r"(?:if|while|for|switch)\b.*:|(?:if|while|for|switch)\s*\(.*")
 _TEXT = re.compile(r'"[^"]*"|\'[^\']*\'')
-_CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_CALLED = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(")
+"""The search begins at words only: at each letter of a long one it would take quadratic time."""
+_DEFINED = re.compile(r"(?m)^[^\S\n]*(?:global[^\S\n]+)?(?:def|thread|sec)[^\S\n]+([A-Za-z_]\w*)")
 _NO_LINE = 2**31
 """From here on the number of a line, of 32 bits, is a negative one: none."""
 _STOPPED = 1
@@ -46,16 +54,68 @@ class Node:
     parent: int  # index of the node around it in the same function, -1 without one
 
 
+class Lines(Sequence[str]):
+    """Lines of a text, which is kept as a whole; index 0 is an empty line."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = array("q", [0])
+        at = text.find("\n")
+        while at >= 0:
+            self._starts.append(at + 1)
+            at = text.find("\n", at + 1)
+        self._starts.append(len(text) + 1)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        number = index % len(self)
+        if number == 0:
+            return ""
+        return self._text[self._starts[number - 1] : self._starts[number] - 1].rstrip("\r")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[k] for k in range(len(self)))
+
+
+class Names(Sequence[str]):
+    """One of few names for each line."""
+
+    def __init__(self, names: Sequence[str], of: array[int]) -> None:
+        self._names, self._of = names, of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self._names[k] for k in self._of[index]]
+        return self._names[self._of[index]]
+
+
 @dataclass(frozen=True)
 class Script:
     """A script; lines count from 1, and index 0 of each sequence stands for none."""
 
     name: str  # of the program
-    text: tuple[str, ...]  # of the lines
-    function: tuple[str, ...]  # by line, the name of the function it is in
-    node: tuple[int, ...]  # by line, the index of its node, -1 without one
+    text: Lines  # of the lines
+    function: Names  # by line, the name of the function it is in
+    node: array[int]  # by line, the index of its node, -1 without one
     threads: frozenset[str]  # names of the functions that run beside the program
-    # by function, and by name of those that it calls, the lines of these calls
+    # by function, and by name of those of the script that it calls, the lines of these calls
     calls: dict[str, dict[str, list[int]]]
     nodes: tuple[Node, ...]  # in the order of the script
 
@@ -78,6 +138,8 @@ class Script:
 def read_script(path: str | Path) -> Script:
     """Read the script of a program, as PolyScope saves it beside its .urp file.
 
+    In time proportional to its length, and in bounded memory.
+
     Raises:
         InputError: it cannot be read, or contains no program.
     """
@@ -89,57 +151,116 @@ def read_script(path: str | Path) -> Script:
         raise InputError(path, problem, "give the .script file of the program") from error
     if len(data) > LARGEST or b"\0" in data:
         raise InputError(path, "is no script", "give the .script file, not the .urp file")
-    script = parse_script(data.decode("utf-8", "replace"), Path(path).stem)
-    if not any(map(str.strip, script.text)):
+    if not data.strip():
         raise InputError(path, "is empty", "give the .script file of the program")
-    return script
+    return parse_script(data.decode("utf-8", "replace"), Path(path).stem, source=path)
 
 
-def parse_script(text: str, name: str = "program") -> Script:
-    """The script of a program; `name` is used for one that defines no function."""
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    found: list[tuple[int, str, int]] = []  # number, label and parent of each node
-    functions, nodes, threads = [name], [-1], set[str]()
-    calls: dict[str, dict[str, list[int]]] = {}
-    outer: str | None = None
-    # Innermost last: function, node, and whether the block belongs to a thread.
-    blocks: list[tuple[str, int, bool]] = [(name, -1, False)]
-    for line in lines:
+@dataclass
+class _Parser:
+    """What the lines of a script have shown so far."""
+
+    name: str  # of the program, if it defines no function
+    defined: set[str]  # names of the functions of the script
+    outer: str | None = None  # name of the first function
+    functions: list[str] = field(default_factory=list)
+    threads: set[str] = field(default_factory=set)
+    found: list[tuple[int, str, int]] = field(default_factory=list)
+    """Number, label and parent of each node."""
+    calls: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    blocks: list[tuple[int, int, bool]] = field(default_factory=list)
+    """Innermost last: function and node by number, and whether the block belongs to a thread."""
+    deeper: int = 0  # blocks that are nested too deep to be told apart
+    items: int = 0  # nodes, functions and calls
+
+    def __post_init__(self) -> None:
+        self.functions.append(self.name)
+        self.blocks.append((0, -1, False))
+
+    def take(self, number: int, line: str) -> tuple[int, int]:
+        """The function and the node of the next line, by number."""
         code = _TEXT.sub('""', line).split("#", 1)[0].strip()
         if node := _NODE.fullmatch(line.strip()):
-            function, _, beside = blocks[-1]
-            around = blocks[-2] if len(blocks) > 1 else ("", -1, False)
-            found.append((int(node[1]), node[2], around[1] if around[0] == function else -1))
-            blocks[-1] = function, len(found) - 1, beside
+            self._begin_node(int(node[1]), node[2])
         elif begin := _FUNCTION.fullmatch(code):
-            outer = outer or begin[2]
-            beside = blocks[-1][2] or begin[1] == "thread"
-            blocks.append((begin[2], -1, beside))
-            if beside:
-                threads.add(begin[2])
+            self._begin_function(begin[2], thread=begin[1] == "thread")
         elif _BLOCK.fullmatch(code):
-            blocks.append(blocks[-1])
-        if code == "end" and len(blocks) > 1:
-            blocks.pop()
-        function, of, _ = blocks[-1]
-        for callee in () if node or begin else _CALLED.findall(code):
-            calls.setdefault(function, {}).setdefault(callee, []).append(len(functions))
+            self._enter(self.blocks[-1])
+        if code == "end":
+            self._leave()
+        function, of, _ = self.blocks[-1]
+        if not (node or begin):
+            called = {match[1] for match in _CALLED.finditer(code)}
+            for callee in sorted(called & self.defined):
+                own = self.calls.setdefault(self.functions[function], {})
+                own.setdefault(callee, []).append(number)
+                self.items += 1
+        return function, of
+
+    def _begin_node(self, number: int, label: str) -> None:
+        function, _, beside = self.blocks[-1]
+        around = self.blocks[-2] if len(self.blocks) > 1 else (-1, -1, False)
+        parent = around[1] if around[0] == function else -1
+        self.blocks[-1] = function, len(self.found), beside
+        self.found.append((number, label, parent))
+        self.items += 1
+
+    def _begin_function(self, name: str, *, thread: bool) -> None:
+        self.outer = self.outer or name
+        beside = self.blocks[-1][2] or thread
+        self._enter((len(self.functions), -1, beside))
+        self.functions.append(name)
+        if beside:
+            self.threads.add(name)
+        self.items += 1
+
+    def _enter(self, block: tuple[int, int, bool]) -> None:
+        if len(self.blocks) < MOST_NESTED:
+            self.blocks.append(block)
+        else:
+            self.deeper += 1
+
+    def _leave(self) -> None:
+        if self.deeper:
+            self.deeper -= 1
+        elif len(self.blocks) > 1:
+            self.blocks.pop()
+
+
+def parse_script(text: str, name: str = "program", *, source: str | Path = "the script") -> Script:
+    """The script of a program; `name` is used for one that defines no function.
+
+    Raises:
+        InputError: it has more lines, nodes, functions or calls than any program.
+    """
+    too_many, remedy = "is no script: it has over", "give the .script file of the program"
+    if text.count("\n") >= MOST_LINES:
+        raise InputError(source, f"{too_many} {MOST_LINES:,} lines", remedy)
+    lines = Lines(text)
+    parser = _Parser(name, {match[1] for match in _DEFINED.finditer(text)})
+    functions, nodes = array("i", [0]), array("i", [-1])
+    spans: list[list[int]] = []  # first and last line of each node
+    for number in range(1, len(lines)):
+        function, node = parser.take(number, lines[number][:LONGEST_LINE])
+        if parser.items > MOST_ITEMS:
+            problem = f"{too_many} {MOST_ITEMS:,} nodes, functions and calls"
+            raise InputError(source, problem, remedy)
         functions.append(function)
-        nodes.append(of)
-    own: list[list[int]] = [[] for _ in found]
-    for number, node_of in enumerate(nodes):
-        if node_of >= 0:
-            own[node_of].append(number)
+        nodes.append(node)
+        if node == len(spans):
+            spans.append([number, number])
+        elif node >= 0:
+            spans[node][1] = number
     return Script(
-        name=outer or name,
-        text=("", *lines),
-        function=tuple(functions),
-        node=tuple(nodes),
-        threads=frozenset(threads),
-        calls=calls,
+        name=parser.outer or name,
+        text=lines,
+        function=Names(parser.functions, functions),
+        node=nodes,
+        threads=frozenset(parser.threads),
+        calls=parser.calls,
         nodes=tuple(
-            Node(number, label, (lines_of[0], lines_of[-1]), parent)
-            for (number, label, parent), lines_of in zip(found, own, strict=True)
+            Node(number, label, (first, last), parent)
+            for (number, label, parent), (first, last) in zip(parser.found, spans, strict=True)
         ),
     )
 

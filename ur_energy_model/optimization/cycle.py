@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ur_energy_model.trajectory.motions import Chain, Motion, Sampled
 from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
+SAME_WAIT = 0.05  # difference of durations up to which waits of one line are the same wait [s]
 KEEP_DWELL = 0.5  # dwells up to this long must stay [s]: grippers, sensors
 
 
@@ -40,13 +41,30 @@ class OptimizationOptions:
     session: bool = True  # standby power and friction are those of the recording's session
 
 
+Reason = Literal[
+    "",
+    "short wait",
+    "slow beside the others",
+    "asked with --keep",
+    "neither moveJ nor moveL",
+    "same line as another kept step",
+    "no other values within the limits",
+]
+"""Why a step stays as recorded; empty where it may change."""
+
+
 @dataclass(frozen=True)
 class Wait:
     """A wait of the program."""
 
     duration: float  # as the program has it, to 0.01 s [s]
-    kept: bool  # whether it must stay (gripper, sensor); else it is slack
-    line: int | None = None  # of the program, where `script_control_line` was recorded
+    reason: Reason = ""  # why it must stay (gripper, sensor); slack where empty
+    lines: tuple[int, ...] = ()  # of the program that wait here, ascending; empty if unknown
+
+    @property
+    def kept(self) -> bool:
+        """Whether it must stay."""
+        return bool(self.reason)
 
 
 @dataclass(frozen=True)
@@ -86,9 +104,14 @@ class Move:
     energy: float = math.nan  # whole arm at the supply as recorded, from the model [J]
     peak_power: float = math.nan  # largest supply power [W]
     payload: Payload | None = None  # on the flange, as set in the controller; None: the model's
-    line: int | None = None  # of the program, where `script_control_line` was recorded
+    lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
     rest: Rest = Rest()
-    kept: bool = False  # whether it must stay as recorded
+    reason: Reason = ""  # why it must stay as recorded; empty where it may change
+
+    @property
+    def kept(self) -> bool:
+        """Whether it must stay as recorded."""
+        return bool(self.reason)
 
     @property
     def kind(self) -> Literal["moveJ", "moveL", "other"]:
@@ -138,6 +161,25 @@ class WorkCycle:
         return sum(rest.slack for rest in self.rests)
 
     @property
+    def shared_moves(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the moves that the same line of the program runs, in order; each move once."""
+        return _sharing({k: move.lines for k, move in enumerate(self.moves)})
+
+    @property
+    def shared_waits(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Waits of the same line, each by the number of its move and its own; each wait once.
+
+        Waits of one line that last differently are for a signal: each is its own.
+        """
+        waits = {(k, j): w for k, rest in enumerate(self.rests) for j, w in enumerate(rest.waits)}
+        found: list[tuple[tuple[int, int], ...]] = []
+        for place in _sharing({place: wait.lines for place, wait in waits.items()}):
+            lasting = [waits[each].duration for each in place]
+            same = max(lasting) - min(lasting) <= SAME_WAIT
+            found += [place] if same else [(each,) for each in place]
+        return tuple(found)
+
+    @property
     def program(self) -> tuple[tuple[int, int | None], ...]:
         """Steps of the program in order: number of a move, and of a wait after it or None."""
         waits = [[(k, j) for j in range(len(rest.waits))] for k, rest in enumerate(self.rests)]
@@ -147,6 +189,25 @@ class WorkCycle:
         for k, after in enumerate(waits):
             steps += [(k, None), *after]
         return tuple(steps)
+
+
+Place = TypeVar("Place")
+
+
+def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], ...]:
+    """Places of a program that have a line in common, from the lines of each."""
+    groups: list[tuple[list[Place], set[int]]] = []
+    for place, own in lines.items():
+        joined, all_lines = [place], set(own)
+        others = []
+        for group, known in groups:
+            if known & all_lines:
+                joined, all_lines = group + joined, known | all_lines
+            else:
+                others.append((group, known))
+        groups = [*others, (joined, all_lines)]
+    order = {place: number for number, place in enumerate(lines)}
+    return tuple(sorted((tuple(group) for group, _ in groups), key=lambda group: order[group[0]]))
 
 
 # A cycle as it is run: its stretches, and the motion that they make.

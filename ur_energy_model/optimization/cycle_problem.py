@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -12,15 +11,15 @@ import numpy as np
 
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.optimization.cycle import (
     CycleEnergies,
+    Move,
     OptimizationOptions,
     Stretch,
     StretchEnergy,
     WorkCycle,
     recorded_stretches,
-    sampled_stretch,
-    total_energy,
     with_rest,
 )
 from ur_energy_model.optimization.least_energy import EnergyLaws, fastest_law
@@ -34,15 +33,18 @@ from ur_energy_model.optimization.path import (
     reached,
     with_jerk_limit,
 )
-from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.optimization.trapezoids import TrapezoidEnergies
 from ur_energy_model.trajectory.plan import Plan
 
 FASTEST, SLOWEST = 1e5, 0.05
 """Highest shadow price of time [W], at which moves are as fast as the limits allow, and the lowest,
 below which they would creep."""
+MIDDLE = 16.0  # shadow price from which the search starts where no other is known [W]
+USUAL_SLOPE = 0.3  # decrease of the logarithm of the duration with that of the price
+_BEYOND = 0.1  # by which the search goes beyond the price of that slope
 _TOLERANCE = 0.003
 """Relative error of the moves' total duration; the rest is made up by stretching them evenly."""
-_MOST_TRIALS = 8
+_MOST_TRIALS = 10
 
 
 class Allocation(NamedTuple):
@@ -62,8 +64,12 @@ class Allocator:
     for. Beyond the time at which it is zero, waiting where the arm is held most cheaply costs less
     than moving slower.
 
-    The moves are given by the arm on their path and their limits, holding is the least power of
-    waiting [W], and fastest are the moves' time-optimal laws.
+    Args:
+        moves: the arm on each path, and its limits; a move that comes again has the same arm, and
+            is solved once.
+        holding: least power of waiting [W].
+        fastest: the moves' time-optimal laws.
+        step: called after each move that was solved.
     """
 
     def __init__(
@@ -71,9 +77,11 @@ class Allocator:
         moves: Sequence[tuple[PathDynamics, PathLimits]],
         holding: float,
         fastest: Sequence[TimeLaw],
+        step: Callable[[], None] = lambda: None,
     ) -> None:
-        self._moves = [EnergyLaws(*move) for move in moves]
-        self._holding, self._fastest = holding, tuple(fastest)
+        self._arms = [arm for arm, _ in moves]
+        self._laws = {id(arm): EnergyLaws(arm, limits) for arm, limits in moves}
+        self._holding, self._fastest, self._step = holding, tuple(fastest), step
         self._jerk = max((limits.jerk for _, limits in moves), default=np.inf)
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
 
@@ -82,52 +90,69 @@ class Allocator:
         known = self._known
         if shadow_price not in known:
             near = min(known, key=lambda price: abs(np.log(price / shadow_price)), default=None)
-            starts = (None,) * len(self._moves) if near is None else known[near]
-            known[shadow_price] = tuple(
-                with_jerk_limit(move.cheapest(self._holding - shadow_price, start), self._jerk)
-                for move, start in zip(self._moves, starts, strict=True)
-            )
+            starts = [] if near is None else known[near]
+            start = dict(zip(map(id, self._arms), starts, strict=False))
+            found: dict[int, TimeLaw] = {}
+            for arm, move in self._laws.items():
+                law = move.cheapest(self._holding - shadow_price, start.get(arm))
+                found[arm] = with_jerk_limit(law, self._jerk)
+                self._step()
+            known[shadow_price] = tuple(found[id(arm)] for arm in self._arms)
         return known[shadow_price]
 
-    def allocate(self, duration: float) -> Allocation:
-        """The laws of least energy for a total duration of moves and waiting [s]."""
-        slow = self.at(SLOWEST)
-        if _total(slow) <= duration:
-            return Allocation(slow, duration - _total(slow))
-        shadow_price = self._search(duration)
+    def allocate(self, duration: float, near: float | None = None) -> Allocation:
+        """The laws of least energy for a total duration of moves and waiting [s].
+
+        `near` is a shadow price [W] from which the search starts, as a coarser calculation gives.
+        """
+        shadow_price = self._search(duration, near or MIDDLE)
         found = self.at(shadow_price)
+        if shadow_price == SLOWEST and _total(found) <= duration:
+            return Allocation(found, duration - _total(found))
         laws = self._fitted(found, duration)
         price = self._holding - shadow_price
         energies = [
             (move.energy(new.b), move.energy(old.b), old.duration)
-            for move, new, old in zip(self._moves, laws, found, strict=True)
+            for move, new, old in zip(self._each(), laws, found, strict=True)
         ]
         bound = sum(old - price * time for _, old, time in energies) + price * duration
         return Allocation(laws, 0.0, max(sum(new for new, _, _ in energies) - bound, 0.0))
 
-    def _search(self, duration: float) -> float:
-        """The shadow price at which the moves take a duration [s]."""
-        low, high = np.log(SLOWEST), np.log(FASTEST)
-        target, ends = np.log(duration), [np.log(_total(self.at(SLOWEST)))] * 2
-        for trial in (16.0, 256.0, FASTEST):
-            reached = np.log(_total(self.at(trial)))
-            if reached <= target:
-                high, ends[1] = np.log(trial), reached
-                break
-            low, ends[0] = np.log(trial), reached
-        else:
-            return FASTEST
+    def _each(self) -> list[EnergyLaws]:
+        return [self._laws[id(arm)] for arm in self._arms]
+
+    def _search(self, duration: float, near: float) -> float:
+        """The shadow price at which the moves take a duration [s].
+
+        In logarithms, duration is nearly a straight line over price: from the two prices that are
+        nearest on both sides, or a usual slope where there is one side only.
+        """
+        target = np.log(duration)
+        trial = float(np.clip(near, SLOWEST, FASTEST))
+        slower = {
+            np.log(price): np.log(_total(laws)) - target for price, laws in self._known.items()
+        }
         for _ in range(_MOST_TRIALS):
-            share = np.clip((ends[0] - target) / max(ends[0] - ends[1], 1e-12), 0.05, 0.95)
-            middle = low + share * (high - low)
-            reached = np.log(_total(self.at(float(np.exp(middle)))))
-            if abs(reached - target) < _TOLERANCE:
-                break
-            if reached > target:
-                low, ends[0] = middle, reached
+            late = np.log(_total(self.at(trial))) - target
+            slower[np.log(trial)] = late
+            if abs(late) < _TOLERANCE:
+                return trial
+            low = max((price for price, by in slower.items() if by > 0.0), default=None)
+            high = min((price for price, by in slower.items() if by <= 0.0), default=None)
+            if low is None:
+                assert high is not None
+                if high == np.log(SLOWEST):
+                    return SLOWEST
+                price = high + slower[high] / USUAL_SLOPE - _BEYOND
+            elif high is None:
+                if low == np.log(FASTEST):
+                    return FASTEST
+                price = low + slower[low] / USUAL_SLOPE + _BEYOND
             else:
-                high, ends[1] = middle, reached
-        return float(np.exp(middle))
+                share = slower[low] / max(slower[low] - slower[high], 1e-12)
+                price = low + float(np.clip(share, 0.05, 0.95)) * (high - low)
+            trial = float(np.clip(np.exp(price), SLOWEST, FASTEST))
+        return trial
 
     def _fitted(self, found: tuple[TimeLaw, ...], duration: float) -> tuple[TimeLaw, ...]:
         """Laws that take exactly a duration [s], from those found, stretched evenly.
@@ -159,18 +184,54 @@ def _total(laws: Sequence[TimeLaw]) -> float:
     return sum(law.duration for law in laws)
 
 
+SAME_PATH = 1e-4  # difference of the ends of two moves up to which they are the same [rad]
+SAME_PACE = 0.01  # relative difference of their durations up to which they are the same
+
+
+def same_moves(cycle: WorkCycle) -> tuple[int, ...]:
+    """For each move of a cycle, the number of the first one that is the same motion."""
+    found: list[int] = []
+    for k, move in enumerate(cycle.moves):
+        first = k
+        for other in dict.fromkeys(found):
+            if _same_motion(move, cycle.moves[other]):
+                first = other
+                break
+        found.append(first)
+    return tuple(found)
+
+
+def _same_motion(one: Move, other: Move) -> bool:
+    """Whether two moves are the same trapezoid on the same path with the same payload."""
+    first, second = one.programmed, other.programmed
+    if first is None or second is None or first.kind != second.kind:
+        return False
+    ends = np.abs([first.start - second.start, first.end - second.end]).max()
+    pace = abs(one.duration / other.duration - 1.0)
+    return bool(ends < SAME_PATH and pace < SAME_PACE) and _same_payload(one.payload, other.payload)
+
+
+def _same_payload(one: Payload | None, other: Payload | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one is other or (
+        one.mass == other.mass
+        and bool((one.center_of_mass == other.center_of_mass).all())
+        and bool((one.inertia == other.inertia).all())
+    )
+
+
 SAMPLE_PERIOD = 0.002  # period of the new time laws [s]: that of an e-Series controller
 PATH_RESOLUTION = 1e-4
 """Deviation from a path that is stated at least [rad]; noise of measured positions is larger."""
-TYPED_TOLERANCE = 1.001
-"""Factor by which typed values may exceed a limit: the recording's own are among the limits."""
 
 
 class CycleProblem:
     """One recorded cycle to be optimized.
 
     The model is best in the session of the recording; `arms` of a problem of the same cycle can be
-    used again.
+    used again; `step` is called after each move that was solved. Moves that come again in a cycle
+    have the same arm.
 
     Attributes:
         energies: of cycles of this arm.
@@ -189,20 +250,16 @@ class CycleProblem:
         options: OptimizationOptions,
         robot: RobotDescription,
         arms: Sequence[PathDynamics] = (),
+        step: Callable[[], None] = lambda: None,
     ) -> None:
         self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
+        self._step = step
+        self._same = same_moves(cycle)
+        self._trapezoids: dict[int, TrapezoidEnergies] = {}
         self.energies = CycleEnergies(model, cycle.temperature)
         self.recorded = self.energies.of(recorded_stretches(cycle))
-        self.shown = [self._reached(part) for part in self.recorded if part.stretch.moving]
-        self.arms = arms or [
-            PathDynamics(
-                model,
-                self.energies.dynamics(move.payload),
-                (move.time, move.q, move.qd),
-                cycle.temperature,
-            )
-            for move in cycle.moves
-        ]
+        self.shown = [self.reached(part) for part in self.recorded if part.stretch.moving]
+        self.arms = arms or self._arms()
         self.kept = sum(rest.kept for rest in cycle.rests) + sum(
             move.duration for move in cycle.moves if move.kept
         )
@@ -223,14 +280,23 @@ class CycleProblem:
             )
             self.limits = usual.at_least(replace(largest, tool_speed=0.0))
 
+    def _arms(self) -> list[PathDynamics]:
+        """The arm on the path of each move."""
+        found: dict[int, PathDynamics] = {}
+        for k in dict.fromkeys(self._same):
+            move = self.cycle.moves[k]
+            dynamics, motion = self.energies.dynamics(move.payload), (move.time, move.q, move.qd)
+            found[k] = PathDynamics(self.model, dynamics, motion, self.cycle.temperature)
+        return [found[k] for k in self._same]
+
     def limits_of(self, index: int) -> PathLimits:
         """Limits of a move."""
         factor = self.options.max_speedup
         if factor is None:
             return self.limits
-        return self.limits.with_speedup(self.shown[index], factor)
+        return self.limits.with_speedup(self.shown[self._same[index]], factor)
 
-    def _reached(self, part: StretchEnergy) -> PathLimits:
+    def reached(self, part: StretchEnergy) -> PathLimits:
         """The largest values of a stretch."""
         _, q, qd, qdd = part.stretch.plan.sampled()
         return reached(q, qd, qdd, part.torque, self.energies.dynamics(part.stretch.payload))
@@ -240,11 +306,25 @@ class CycleProblem:
         """Numbers of the moves that need not stay as recorded."""
         return [k for k, move in enumerate(self.cycle.moves) if not move.kept]
 
+    def trapezoids(self, index: int) -> TrapezoidEnergies:
+        """A moveJ or moveL with any speed and acceleration."""
+        same = self._same[index]
+        if same not in self._trapezoids:
+            programmed = self.cycle.moves[same].programmed
+            assert programmed is not None
+            table = TrapezoidEnergies(programmed, self.arms[same], self.limits_of(same))
+            self._trapezoids[same] = table
+        return self._trapezoids[same]
+
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
         """Of all free moves."""
-        source = self.cycle.source
-        return tuple(fastest_law(self.arms[k], self.limits_of(k), source) for k in self._free)
+        source, found = self.cycle.source, dict[int, TimeLaw]()
+        for k in self._free:
+            if self._same[k] not in found:
+                found[self._same[k]] = fastest_law(self.arms[k], self.limits_of(k), source)
+                self._step()
+        return tuple(found[self._same[k]] for k in self._free)
 
     @property
     def shortest(self) -> float:
@@ -278,11 +358,11 @@ class CycleProblem:
     def allocator_with(self, waiting: float) -> Allocator:
         """Of the time over the moves, where waiting takes a power [W]."""
         moves = [(self.arms[k], self.limits_of(k)) for k in self._free]
-        return Allocator(moves, waiting, self.fastest_laws)
+        return Allocator(moves, waiting, self.fastest_laws, self._step)
 
-    def allocate(self, duration: float) -> Allocation:
-        """The moves' laws of least energy for a cycle time [s]."""
-        return self.allocator.allocate(duration - self.kept)
+    def allocate(self, duration: float, near: float | None = None) -> Allocation:
+        """The moves' laws of least energy for a cycle time [s]; `near` as for `Allocator`."""
+        return self.allocator.allocate(duration - self.kept, near)
 
     def run(
         self, laws: Sequence[TimeLaw], waiting: float = 0.0, *, kept: bool = True, std: bool = True
@@ -314,20 +394,8 @@ class CycleProblem:
         """Whether a scaled cycle keeps limits and kept moves."""
         moving = [part for part in parts if part.stretch.moving]
         return len(self._free) == len(moving) and all(
-            self._reached(part).within(self.limits_of(k)) for k, part in enumerate(moving)
+            self.reached(part).within(self.limits_of(k)) for k, part in enumerate(moving)
         )
-
-    def typed_cost(self, index: int, slot: float, motion: Motion) -> float:
-        """Energy of a motion that takes the slot [s] of a move at most, rest included [J].
-
-        Infinite if the motion exceeds a limit.
-        """
-        payload = self.cycle.moves[index].payload
-        stretches = with_rest(sampled_stretch(motion, payload), slot - motion.duration, payload)
-        parts = self.energies.of(stretches, std=False)
-        if not self._reached(parts[0]).within(self.limits_of(index), TYPED_TOLERANCE):
-            return math.inf
-        return total_energy(parts)
 
     def notes(self) -> list[str]:
         """What the result rests on, one sentence each."""
@@ -346,3 +414,32 @@ class CycleProblem:
         deviation = max(PATH_RESOLUTION, *(arm.deviation for arm in self.arms))
         out.append(f"The new moves keep the recorded path within {1e3 * deviation:.2g} mrad.")
         return out
+
+
+def switched_off(
+    problem: CycleProblem, parts: Sequence[StretchEnergy]
+) -> tuple[list[StretchEnergy], list[str]]:
+    """Energies of a cycle whose long waits are spent switched off, and a note on it."""
+    after, switching = problem.options.power_off_after, problem.cycle.switching
+    if after is None:
+        return [*parts], []
+    if switching is None:
+        return [*parts], [
+            "Switching off is left out: the recording does not show what it takes on this arm "
+            "(record robot_mode and the bus while it is switched off and on once)."
+        ]
+    out, count = [], 0
+    for part in parts:
+        wait = part.stretch.plan.duration
+        off = switching.energy + switching.power * (wait - switching.time)
+        long = not part.stretch.moving and wait > max(after, switching.time)
+        if long and off < part.energy:
+            count += 1
+            part = part._replace(energy=off, motion=0.0, sensitivity=0.0 * part.sensitivity)
+        out.append(part)
+    return out, [
+        f"{count} of the waits are spent switched off; switching takes {switching.time:.1f} s and "
+        f"{switching.energy:.0f} J as recorded."
+        if count
+        else "No wait is long enough for switching off to save energy."
+    ]

@@ -186,13 +186,15 @@ def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) 
     if not inside:
         return program_begin(lines)
     begun, before = inside[0], (inside[0] - 1) % count
-    # A program often begins by moving to where the arm already is, which is no motion then.
+    # A program often begins by moving to where the arm already is, which is no motion then. Its
+    # line comes once, and is the lowest; or no program can begin with the first motion.
     stood = motion.q[moves[at].first]
     there = np.abs(motion.q[moves[first + begun].first] - stood).max() < SAME_POINT
     turns = [lines[k:] + lines[:k] for k in (begun, before)]
-    possible = [_is_program(turn) for turn in turns]
-    plain = all(line >= turns[1][0] for line in turns[1])
-    return before if there and possible[1] and (plain or not possible[0]) else begun
+    lowest = lines[before] == min(lines) and lines.count(lines[before]) == 1
+    if there and _is_program(turns[1]) and (lowest or not _is_program(turns[0])):
+        return before
+    return begun
 
 
 def program_begin(lines: Sequence[int]) -> int:
@@ -221,7 +223,10 @@ def _is_program(lines: Sequence[int]) -> bool:
 
 
 def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> float:
-    """Standstill from the start of the program, or an approach, to the first cycle [s]."""
+    """Standstill before the first cycle that belongs to its begin [s].
+
+    From the start of the program or, where no lines show what is waited for, from an approach.
+    """
     end = moves[first].first
     begin = moves[first - 1].last if first else 0
     events = _starts_of_program(motion)
@@ -229,7 +234,8 @@ def _first_wait(motion: RecordedMotion, moves: list[MoveSpan], first: int) -> fl
     if len(events):
         return float(motion.time[end] - motion.time[events[-1]])
     still = np.abs(motion.q[begin : end + 1] - motion.q[end]).max() < SAME_POINT
-    return float(motion.time[end] - motion.time[begin]) if first and still else 0.0
+    approached = first > 0 and still and not moves[first].line(motion)
+    return float(motion.time[end] - motion.time[begin]) if approached else 0.0
 
 
 def _starts_of_program(motion: RecordedMotion) -> np.ndarray:

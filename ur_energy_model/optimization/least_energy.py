@@ -21,20 +21,18 @@ from ur_energy_model.errors import InputError, optional_import
 from ur_energy_model.optimization.path import PathDynamics, PathLimits, TimeLaw, with_jerk_limit
 from ur_energy_model.typing import Array
 
-SLOWEST = 0.02
-"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
-steady motion."""
 FLOOR_WIDTH = 1.0  # width over which the supply's lowest power is rounded while searching [W]
 _DIFFERENCE = 1e-3  # relative step of the numerical derivatives
-_FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.1
+_FIRST, _NEAR, _LAST, _FACTOR = 1e-3, 1e-5, 1e-7, 0.01
 """Weights of the barrier relative to the size of the sum: first, first from a start near the
 minimum, last; and the ratio of consecutive ones."""
 _MOST_STEPS = 60
-_ENOUGH_BEFORE, _ENOUGH = 1e-5, 1e-8
-"""Relative decrease at which a barrier problem counts as solved: before the last, and the last."""
+_ENOUGH_BEFORE, _ENOUGH = 1e-3, 1e-6
+"""Relative decrease at which a barrier problem counts as solved: before the last, and the last. The
+steps converge quadratically: what is left is far less."""
 _TO_LIMIT = 0.95  # part of the way to the nearest limit that a step may take
-_LENGTHS = np.array([1.0, 0.6, 0.3, 0.1, 0.02])
-"""Lengths of a step that are tried at once; together they cost little more than one."""
+_LENGTHS = (np.array([1.0]), np.array([0.6, 0.3, 0.1, 0.02]), np.array([4e-3, 1e-3, 1e-4]))
+"""Lengths of a step, each tried together, until one of them is a descent."""
 
 
 class EnergyLaws:
@@ -50,7 +48,7 @@ class EnergyLaws:
         each = along / (2 * arm.steps)
         shape = 4 * arm.s * (1 - arm.s)
         shape[[0, -1]] = 0.0
-        lowest = (SLOWEST / arm.length) ** 2 * shape[1:-1] ** 2
+        lowest = arm.slowest**2 * shape[1:-1] ** 2
         self._start, self._end = 0.5 * across - each, 0.5 * across + each
         self._high = fastest[1:-1]
         self._low = np.minimum(lowest, 1e-3 * self._high)
@@ -124,8 +122,8 @@ class EnergyLaws:
             longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
             # Terms need not be convex, so both steps are made descents, and neither does for all
             # moves: near rest b changes by decades, which the slowness step follows; at the limits
-            # the straight one is exact. Trials together cost little more than a single one.
-            for lengths in (_LENGTHS, _LENGTHS[-1] ** 2 * _LENGTHS):
+            # the straight one is exact.
+            for lengths in _LENGTHS:
                 along = lengths[:, None]
                 slower = np.tile(b, (len(lengths), 1))
                 slower[:, 1:-1] = (y + longest * along * slowness) ** -2.0

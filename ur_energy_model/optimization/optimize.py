@@ -17,9 +17,10 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.optimization.cycle import (
     OptimizationOptions,
     StretchEnergy,
+    WorkCycle,
     total_energy,
 )
-from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem
+from ur_energy_model.optimization.cycle_problem import SLOWEST, CycleProblem, switched_off
 from ur_energy_model.optimization.optimized_cycle import (
     ArmLoad,
     Ceiling,
@@ -28,29 +29,52 @@ from ur_energy_model.optimization.optimized_cycle import (
 )
 from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE
 from ur_energy_model.optimization.pendant import (
-    Step,
-    as_recorded,
+    shared_notes,
     sheet_notes,
-    sheet_of,
-    typed_stretches,
+    with_energies,
     with_locks,
 )
 from ur_energy_model.optimization.recorded_cycle import find_cycle
+from ur_energy_model.optimization.typed_cycle import SheetProblem, TypedCycle
 from ur_energy_model.typing import Array, Progress
 
-SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, 16)
+PRICES = 16
+SHADOW_PRICES = np.geomspace(SLOWEST, 300.0, PRICES)
 """Shadow prices of time at the points of the curve of energy over cycle time [W]."""
 NEXT, LONGEST = 1.003, 2.0
 """Least ratio of consecutive cycle times of the curve, and its longest over the recorded one."""
 SHORTEST_STEP = 1e-3
 """Share of the cycle time that a cycle must be able to lose so that this is worth a figure."""
 FAR = 0.05  # relative difference of modelled and measured energy from which it is reported
-LATE = 1.005  # factor on the slot of a move from which it is late as typed
 MOTION_ERROR = 0.14
 """Relative error of the predicted energy of motion (RMS over held-out recordings of real arms)."""
 CORRELATION = 0.95
 """Correlation of that error between two time laws of the same paths. The part that each law has of
 its own is then 4 % of the energy of motion; on simulated arms it was 2 %."""
+
+
+class Stages:
+    """Progress of a calculation in stages; each counts steps, of which about so many are expected.
+
+    `report` is called with the fraction that is done and what is being done; None for nobody.
+    """
+
+    def __init__(self, report: Progress | None) -> None:
+        self._report = report or (lambda fraction, text: None)
+        self._text, self._from, self._until = "", 0.0, 0.0
+        self._done, self._expected = 0, 1
+
+    def begin(self, text: str, start: float, until: float, expected: int = 1) -> None:
+        """Begin a stage that leads from a fraction of the whole towards another one."""
+        self._text, self._from, self._until = text, start, until
+        self._done, self._expected = 0, max(expected, 1)
+        self._report(start, text)
+
+    def step(self) -> None:
+        """Count a step of the stage; more than expected go on more and more slowly."""
+        self._done += 1
+        share = 1.0 - math.exp(-2.0 * self._done / self._expected)
+        self._report(self._from + share * (self._until - self._from), self._text)
 
 
 def optimize_cycle(
@@ -76,22 +100,18 @@ def optimize_cycle(
         UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
     """
     options = OptimizationOptions() if options is None else options
+    stages = Stages(progress)
+    model, cycle = _recorded(model, bag, options, stages)
     robot = model.description()
-    report = progress or (lambda fraction, text: None)
-    report(0.0, "reading the recording")
-    if options.session:
-        model = in_session_of(model, bag)
-    cycle = find_cycle(model, bag, robot, options.keep_dwell)
-    cycle, slow = with_locks(cycle, options, model.dynamics())
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
 
-    report(0.2, "finding the fastest cycle")
-    problem = CycleProblem(model, cycle, options, robot)
+    stages.begin("finding the fastest cycle", 0.25, 0.35, len(cycle.moves))
+    problem = CycleProblem(model, cycle, options, robot, step=stages.step)
     beyond = problem.tool_speed > problem.limits.tool_speed
     if duration < problem.shortest and options.tool_speed is None and beyond:
         # The recorded tool speed is a limit only where the cycle time needs it.
         options = replace(options, tool_speed=1.001 * problem.tool_speed / TOOL_SPEED_SHARE)
-        problem = CycleProblem(model, cycle, options, robot, problem.arms)
+        problem = CycleProblem(model, cycle, options, robot, problem.arms, stages.step)
     if duration < problem.shortest:
         raise InputError(
             cycle.source,
@@ -101,9 +121,14 @@ def optimize_cycle(
             field="--cycle-time",
         )
 
-    report(0.3, "distributing time over the moves")
+    stages.begin("choosing what to type", 0.35, 0.5, 2 * len(cycle.moves))
+    sheets = SheetProblem(problem, step=stages.step)
+    typed = sheets.cheapest(duration)
+    copied = _with_copies(problem, duration, stages)
+
+    stages.begin("distributing time over the moves", 0.5, 0.65, 4 * len(cycle.moves))
     before = problem.recorded
-    allocation = problem.allocate(duration)
+    allocation = problem.allocate(duration, typed.price)
     scaled = problem.scaled(duration)
     candidates = [problem.run(allocation.laws, allocation.waiting)]
     if np.isinf(problem.limits.jerk):
@@ -117,24 +142,18 @@ def optimize_cycle(
     found = [switched_off(problem, each) for each in candidates]
     after, remarks = min(found, key=lambda each: total_energy(each[0]))
 
-    report(0.6, "drawing energy over cycle time" if options.pareto else "summing up")
-    curve = pareto_curve(problem) if options.pareto else None
-    report(0.7, "choosing what to type")
-    sheet, typed = _typed(problem, after, duration)
-    moving = ([part for part in parts if part.stretch.moving] for parts in (after, typed))
+    curve = None
+    if options.pareto:
+        stages.begin("drawing energy over cycle time", 0.65, 0.9, PRICES * len(cycle.moves))
+        curve = pareto_curve(problem)
+    stages.begin("finding what can be saved at all", 0.9, 1.0, 3 * len(cycle.moves))
+    sheet = with_energies(cycle, typed.sheet, before, typed.parts)
+    moving = ([part for part in parts if part.stretch.moving] for parts in (after, typed.parts))
     steps = (step for step in sheet if step.do != "wait")
-    notes = [*sheet_notes(sheet, slow), *cycle.notes, *problem.notes(), *remarks]
-    energy, new_energy, typed_energy = map(total_energy, (before, after, typed))
-    off_by = energy / (cycle.measured_energy or energy) - 1.0
-    if abs(off_by) > FAR:
-        notes.insert(
-            0,
-            f"The predicted energy of the recorded cycle is {100.0 * abs(off_by):.0f} % "
-            f"{'above' if off_by > 0.0 else 'below'} the measured one: check payload and model; "
-            "the saving may be off by as much.",
-        )
+    energy, new_energy = total_energy(before), total_energy(after)
+    ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
     as_fast = problem.run(problem.fastest_laws, std=False)
-    report(0.9, "finding what can be saved at all")
+    saved_with_copies = None if copied is None else 100.0 * (1.0 - copied.energy / energy)
     return OptimizedCycle(
         cycle=cycle,
         stretches=[part.stretch for part in after],
@@ -151,14 +170,56 @@ def optimize_cycle(
         scaled_energy=total_energy(scaled),
         bound_gap=allocation.gap,
         pareto=curve,
-        notes=notes,
+        notes=[
+            *_far_off(cycle, energy),
+            *shared_notes(cycle, sheet),
+            *sheet_notes(sheet),
+            *cycle.notes,
+            *problem.notes(),
+            *remarks,
+        ],
         sheet=sheet,
-        typed_energy=typed_energy,
-        typed_duration=sum(part.stretch.plan.duration for part in typed),
-        typed_interval=saving_interval(before, typed),
-        ceiling=_ceiling(problem, duration, min(new_energy, typed_energy)),
-        loads=(_load(robot, before), _load(robot, typed), _load(robot, as_fast)),
+        typed_energy=typed.energy,
+        typed_duration=typed.duration,
+        typed_interval=saving_interval(before, typed.parts),
+        copied_saving_percent=saved_with_copies,
+        ceiling=ceiling,
+        loads=(_load(robot, before), _load(robot, typed.parts), _load(robot, as_fast)),
     )
+
+
+def _recorded(
+    model: EnergyModel, bag: str | Path, options: OptimizationOptions, stages: Stages
+) -> tuple[EnergyModel, WorkCycle]:
+    """The model in the session of a recording, and the cycle in it with what must stay."""
+    stages.begin("reading the recording", 0.0, 0.15)
+    robot = model.description()
+    if options.session:
+        model = in_session_of(model, bag)
+    stages.begin("finding the cycle", 0.15, 0.25)
+    cycle = find_cycle(model, bag, robot, options.keep_dwell)
+    return model, with_locks(cycle, options, model.dynamics())
+
+
+def _with_copies(problem: CycleProblem, duration: float, stages: Stages) -> TypedCycle | None:
+    """The cycle with values of its own for each step; None where no line runs several steps."""
+    cycle = problem.cycle
+    groups = (*cycle.shared_moves, *cycle.shared_waits)
+    if all(len(group) == 1 for group in groups):
+        return None
+    return SheetProblem(problem, shared=False, step=stages.step).cheapest(duration)
+
+
+def _far_off(cycle: WorkCycle, energy: float) -> list[str]:
+    """A sentence where the predicted energy of the recorded cycle [J] is far from measured."""
+    off_by = energy / (cycle.measured_energy or energy) - 1.0
+    if abs(off_by) <= FAR:
+        return []
+    return [
+        f"The predicted energy of the recorded cycle is {100.0 * abs(off_by):.0f} % "
+        f"{'above' if off_by > 0.0 else 'below'} the measured one: check payload and model; "
+        "the saving may be off by as much."
+    ]
 
 
 @dataclass(frozen=True)
@@ -196,23 +257,17 @@ def predicted_saving(
         UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
     """
     options = OptimizationOptions() if options is None else options
-    robot = model.description()
-    report = progress or (lambda fraction, text: None)
-    report(0.0, "reading the recording")
-    if options.session:
-        model = in_session_of(model, bag)
-    cycle = find_cycle(model, bag, robot, options.keep_dwell)
-    cycle, _ = with_locks(cycle, options, model.dynamics())
+    stages = Stages(progress)
+    model, cycle = _recorded(model, bag, options, stages)
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
-    report(0.5, "predicting what typed values save")
-    problem = CycleProblem(model, cycle, options, robot)
-    best = problem.allocate(duration)
-    _, typed = _typed(problem, problem.run(best.laws, best.waiting, std=False), duration)
+    stages.begin("predicting what typed values save", 0.25, 1.0, len(cycle.moves))
+    problem = CycleProblem(model, cycle, options, model.description())
+    typed = SheetProblem(problem, step=stages.step).cheapest(duration)
     before = problem.recorded
     energy = total_energy(before)
-    low, high = saving_interval(before, typed)
-    saving = energy - total_energy(typed)
+    low, high = saving_interval(before, typed.parts)
     interval = (0.01 * low * energy, 0.01 * high * energy)
+    saving = energy - typed.energy
     return PredictedSaving(cycle.source, cycle.duration, cycle.count, energy, saving, interval)
 
 
@@ -222,35 +277,6 @@ def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
         return model.in_session(identify_session(model, bag))
     except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
         return model
-
-
-def switched_off(
-    problem: CycleProblem, parts: Sequence[StretchEnergy]
-) -> tuple[list[StretchEnergy], list[str]]:
-    """Energies of a cycle whose long waits are spent switched off, and a note on it."""
-    after, switching = problem.options.power_off_after, problem.cycle.switching
-    if after is None:
-        return [*parts], []
-    if switching is None:
-        return [*parts], [
-            "Switching off is left out: the recording does not show what it takes on this arm "
-            "(record robot_mode and the bus while it is switched off and on once)."
-        ]
-    out, count = [], 0
-    for part in parts:
-        wait = part.stretch.plan.duration
-        off = switching.energy + switching.power * (wait - switching.time)
-        long = not part.stretch.moving and wait > max(after, switching.time)
-        if long and off < part.energy:
-            count += 1
-            part = part._replace(energy=off, motion=0.0, sensitivity=0.0 * part.sensitivity)
-        out.append(part)
-    return out, [
-        f"{count} of the waits are spent switched off; switching takes {switching.time:.1f} s and "
-        f"{switching.energy:.0f} J as recorded."
-        if count
-        else "No wait is long enough for switching off to save energy."
-    ]
 
 
 def saving_interval(
@@ -291,74 +317,35 @@ def pareto_curve(problem: CycleProblem) -> Array:
     return np.array([(duration, total_energy(parts)) for duration, parts in points])
 
 
-def _typed(
-    problem: CycleProblem, new: Sequence[StretchEnergy], duration: float
-) -> tuple[tuple[Step, ...], list[StretchEnergy]]:
-    """What to type for the new cycle, and the cycle that is run then.
-
-    Moves whose slot is too short for any trapezoid stay as recorded, and the others share what
-    time is left. Nothing changes where the recorded values take less.
-    """
-    sheet, late = _sheet(problem, new, duration)
-    if any(late):
-        moves = zip(problem.cycle.moves, late, strict=True)
-        kept = tuple(replace(move, kept=move.kept or slower) for move, slower in moves)
-        cycle = replace(problem.cycle, moves=kept)
-        other = CycleProblem(problem.model, cycle, problem.options, problem.robot, problem.arms)
-        if duration >= other.shortest:
-            best = other.allocate(duration)
-            sheet, _ = _sheet(other, other.run(best.laws, best.waiting, std=False), duration)
-    tried = []
-    for each in [sheet, *([as_recorded(sheet)] if duration == problem.cycle.duration else [])]:
-        run = problem.energies.of(typed_stretches(problem.cycle, each))
-        tried.append((each, switched_off(problem, run)[0]))
-    return min(tried, key=lambda each: total_energy(each[1]))
-
-
-def _sheet(
-    problem: CycleProblem, new: Sequence[StretchEnergy], duration: float
-) -> tuple[tuple[Step, ...], list[bool]]:
-    """What to type for a cycle, and which of its moves take longer than their slot then."""
-    slots = [part.stretch.plan.duration for part in new if part.stretch.moving]
-    sheet = sheet_of(
-        problem.cycle,
-        slots,
-        duration,
-        problem.typed_cost,
-        waiting_after=problem.waiting_after,
-        max_speedup=problem.options.max_speedup or math.inf,
-    )
-    run = typed_stretches(problem.cycle, sheet)
-    taken = [stretch.plan.duration for stretch in run if stretch.moving]
-    return sheet, [time > LATE * slot for time, slot in zip(taken, slots, strict=True)]
-
-
-def _ceiling(problem: CycleProblem, duration: float, found: float) -> Ceiling:
+def _ceiling(
+    problem: CycleProblem, sheets: SheetProblem, typed: TypedCycle, found: float
+) -> Ceiling:
     """What can be saved at all, with every move and every wait free.
 
-    `found` is the least energy of a cycle of this duration [s] that was found so far [J].
+    `found` is the least energy of a cycle of the same duration that was found so far [J].
     """
     cycle, options, wall = problem.cycle, problem.options, problem.model.wall_of(problem.robot)
+    duration = cycle.duration if options.cycle_time is None else options.cycle_time
     before = total_energy(problem.recorded)
     wall_before = wall.of_cycle(before, cycle.duration)
     free, asked = problem, (options.jerk, options.max_speedup, options.recorded_limits or None)
     if any(move.kept for move in cycle.moves) or asked != (None, None, None):
         usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
         wide = OptimizationOptions(tool_speed=usual)
-        moves = tuple(replace(move, kept=False) for move in cycle.moves)
+        moves = tuple(replace(move, reason="") for move in cycle.moves)
         all_free = replace(cycle, moves=moves)
         free = CycleProblem(problem.model, all_free, wide, problem.robot, problem.arms)
     if duration >= sum(law.duration for law in free.fastest_laws):
-        best = free.allocator.allocate(duration)
+        best = free.allocator.allocate(duration, typed.price)
         ideal = free.run(best.laws, best.waiting, kept=False, std=False)
         found = min(found, total_energy(ideal))
     step, second_less = min(1.0, 0.5 * (duration - problem.shortest)), None
     if step >= SHORTEST_STEP * duration:
-        tried = [problem.allocate(each) for each in (duration, duration - step)]
-        cycles = [total_energy(problem.run(x.laws, x.waiting, std=False)) for x in tried]
-        times = (duration, duration - step)
-        energies = [wall.of_cycle(*each) for each in zip(cycles, times, strict=True)]
-        second_less = (energies[0] - energies[1]) / step
+        shorter = sheets.cheapest(duration - step)
+        saved = wall.of_cycle(typed.energy, typed.duration)
+        saved -= wall.of_cycle(shorter.energy, shorter.duration)
+        if typed.duration - shorter.duration > 0.5 * step:
+            second_less = saved / (typed.duration - shorter.duration)
     off = 0.0 if cycle.switching is None else cycle.switching.power
     standby = problem.model.bus.standby * cycle.duration
     return Ceiling(

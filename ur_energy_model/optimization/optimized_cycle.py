@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.wall import WallModel
 from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
-from ur_energy_model.optimization.pendant import Step
+from ur_energy_model.optimization.pendant import Step, copy_advice
 from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
@@ -115,6 +115,9 @@ class OptimizedCycle:
     typed_energy: float  # when exactly the sheet is typed
     typed_duration: float  # when exactly the sheet is typed [s]
     typed_interval: tuple[float, float]  # of that saving, as `saving_interval`
+    #: predicted saving if each step had values of its own, percent of `energy`; None where no line
+    #: of the program runs several steps
+    copied_saving_percent: float | None
     ceiling: Ceiling
     loads: tuple[ArmLoad, ArmLoad, ArmLoad]  # recorded, typed, as fast as possible
     measured: MeasuredSaving | None = None  # None unless it was run
@@ -128,6 +131,11 @@ class OptimizedCycle:
     def typed_saving_percent(self) -> float:
         """Predicted saving when exactly the sheet is typed, percent of the recorded energy."""
         return 100.0 * (1.0 - self.typed_energy / self.energy)
+
+    @property
+    def copy_advice(self) -> str:
+        """What copies of a subprogram would save, where that is worth it; else empty."""
+        return copy_advice(self.typed_saving_percent, self.copied_saving_percent)
 
     @property
     def proven(self) -> bool:
@@ -171,8 +179,8 @@ class OptimizedCycle:
 
 _FIGURES = (
     "duration", "energy", "new_energy", "typed_energy", "typed_duration", "typed_saving_percent",
-    "proven", "saving_percent", "time_optimal_duration", "time_optimal_energy", "scaled_energy",
-    "bound_gap", "pareto", "measured", "notes",
+    "copied_saving_percent", "proven", "saving_percent", "time_optimal_duration",
+    "time_optimal_energy", "scaled_energy", "bound_gap", "pareto", "measured", "notes",
 )  # fmt: skip
 
 

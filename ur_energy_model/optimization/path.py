@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import CubicHermiteSpline, CubicSpline
 
+from ur_energy_model.model.drives import DrivePowers
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -122,6 +123,9 @@ INTERVAL = 0.03
 RECORDED_MARGIN = 1.02
 """Factor on what the recorded motion uses, for the search between its samples."""
 _TINY = 1e-12
+SLOWEST = 0.02
+"""Lowest speed of the leading joint in the middle of a move [rad/s]: below, friction is not that of
+steady motion."""
 
 
 class PathDynamics:
@@ -193,18 +197,52 @@ class PathDynamics:
         speed = np.gradient(share, time) / max(duration, 1e-9)
         return np.asarray(np.interp(self.s, share, np.maximum(speed, 0.0)) ** 2)
 
+    @property
+    def slowest(self) -> float:
+        """Mean speed of s at which the leading joint moves at `SLOWEST`, 1/s."""
+        return SLOWEST / self.length
+
     def demand(self, speed: Array, rate: Array) -> Array:
         """Power that the whole arm demands in each interval [..., N], W.
 
         At the speed of s and its rate [..., N], 1/s and 1/s^2.
         """
+        return np.asarray(self._powers(speed, rate)[0].demand.reshape(speed.shape))
+
+    def powers(self, speed: Array, rate: Array) -> tuple[Array, Array, Array]:
+        """`demand`, and torques and accelerations of the joints in each interval.
+
+        Torques, N m, joint side, friction included, and accelerations, rad/s^2, are [..., N, n].
+        """
+        found, qdd = self._powers(speed, rate)
+        torque = found.motor_torque * self._gear_ratio
+        shape = (*speed.shape, self.slope.shape[1])
+        return found.demand.reshape(speed.shape), torque.reshape(shape), qdd.reshape(shape)
+
+    def _powers(self, speed: Array, rate: Array) -> tuple[DrivePowers, Array]:
+        """Powers, and accelerations of the joints, with all intervals in one row."""
         v, a = speed[..., None], rate[..., None]
         n = self.slope.shape[1]
         qd = (self.slope * v).reshape(-1, n)
         qdd = (self.slope * a + self.curvature * v**2).reshape(-1, n)
         link = (self.inertia * a + self.centrifugal * v**2 + self.gravity).reshape(-1, n)
-        powers = self.model.from_link_torque(link, qd, qdd, temperature=self.temperature, std=False)
-        return np.asarray(powers.demand.reshape(speed.shape))
+        found = self.model.from_link_torque(link, qd, qdd, temperature=self.temperature, std=False)
+        return found, qdd
+
+    @cached_property
+    def _gear_ratio(self) -> Array:
+        return np.array([joint.gear_ratio for joint in self.model.joints])
+
+    def fastest(self, limits: PathLimits) -> Array:
+        """Speed of s that joint and tool speeds allow at the ends of the intervals [N + 1], 1/s."""
+        nodes = self.path(self.s, 1)
+        reach = point_speed(self.dynamics, self.path(self.s), nodes)
+        return np.asarray(
+            np.minimum(
+                (limits.speed / np.maximum(np.abs(nodes), _TINY)).min(axis=1),
+                limits.tool_speed / np.maximum(reach, _TINY),
+            )
+        )
 
     def limit_rows(self, limits: PathLimits) -> tuple[Array, Array, Array]:
         """The limits on this path, linear in rate a and squared speed b: g a + c b <= 1.
@@ -217,12 +255,7 @@ class PathDynamics:
             g and c [rows, N], and the squared speeds that joint and tool speeds allow at the ends
             of the intervals [N + 1].
         """
-        nodes = self.path(self.s, 1)
-        reach = point_speed(self.dynamics, self.path(self.s), nodes)
-        fastest = np.minimum(
-            (limits.speed / np.maximum(np.abs(nodes), _TINY)).min(axis=1),
-            limits.tool_speed / np.maximum(reach, _TINY),
-        )
+        fastest = self.fastest(limits)
         middle = 0.5 * (fastest[1:] + fastest[:-1])[:, None]
         motor = np.array([joint.inertia for joint in self.model.joints])
         inertia = self.inertia + motor * self.slope
@@ -252,12 +285,11 @@ class PathDynamics:
         Friction that depends on load is that of half of the limit of the torques [n], N m.
         """
         qd = self.slope * speed
-        ratio = np.array([joint.gear_ratio for joint in self.model.joints])
         load = np.broadcast_to(0.5 * np.minimum(limit, 1e6), qd.shape)
         powers = self.model.from_link_torque(
             load, qd, np.zeros_like(qd), temperature=self.temperature, std=False
         )
-        return np.asarray(np.abs(powers.motor_torque * ratio - load))
+        return np.asarray(np.abs(powers.motor_torque * self._gear_ratio - load))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,9 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import (
     OptimizationOptions,
+    Reason,
     Stretch,
+    StretchEnergy,
     WorkCycle,
     recorded_stretches,
     sampled_stretch,
@@ -30,10 +31,9 @@ from ur_energy_model.optimization.programmed import (
     TYPED_DIGITS,
     ProgrammedMove,
     as_typed,
-    best_trapezoid,
     pendant_unit,
 )
-from ur_energy_model.trajectory.motions import Motion
+from ur_energy_model.optimization.typed_values import Values
 from ur_energy_model.typing import Array
 
 SLOW, SLOW_TOOL = 0.6, 0.25
@@ -42,6 +42,7 @@ counts as deliberately slow."""
 TRIANGLE = 0.95  # share of the distance that a triangular profile needs at least for its ramps
 LATE = 0.01
 """Share of the cycle time that typed moves may be shorter in all before a wait is added."""
+WORTH_COPYING = 0.2  # further saving from which copies of a subprogram are advised [%]
 FASTER = 1.05  # factor on speed or acceleration from which a move is called faster than recorded
 
 
@@ -56,28 +57,59 @@ class Step:
     do: Literal["moveJ", "moveL", "move", "wait"]
     move: int  # number of the move, or of the move before the wait, from 0
     waypoint: tuple[float, ...] | None = None  # where the move ends [n], degrees as on the pendant
-    line: int | None = None  # of the program, where it was recorded
+    lines: tuple[int, ...] = ()  # of the program that run it, ascending; empty if unknown
     speed: float | None = None
     new_speed: float | None = None
     acceleration: float | None = None
     new_acceleration: float | None = None
     wait: float | None = None  # s; None for a move
     new_wait: float | None = None
-    kept: bool = False  # whether it stays as recorded
+    reason: Reason = ""  # why it stays as recorded; empty where it may change
+    #: of the whole arm at the supply, as recorded and as typed [J]; a move's with what the
+    #: controller takes before the next step
+    energy: float = math.nan
+    new_energy: float = math.nan
+
+    @property
+    def kept(self) -> bool:
+        """Whether it stays as recorded."""
+        return bool(self.reason)
+
+    @property
+    def line(self) -> str:
+        """The lines of the program that run it, as text; empty if unknown."""
+        return ", ".join(map(str, self.lines))
 
     def as_json(self, number: int) -> dict[str, Any]:
         """Contract of `ur_energy optimize --json`; the columns of pendant.csv too."""
-        named = {name: value for name, value in vars(self).items() if name != "move"}
-        return {"step": number, **named}
+        named = {name: value for name, value in vars(self).items() if name not in _OTHERS}
+        line = self.lines[0] if self.lines else None
+        return {
+            "step": number,
+            "do": self.do,
+            "waypoint": self.waypoint,
+            "line": line,
+            **named,
+            "kept": self.kept,
+            "reason": self.reason or None,
+            "lines": self.lines,
+            "energy": self.energy,
+            "new_energy": self.new_energy,
+        }
 
-    def text(self, what: Literal["speed", "acceleration", "wait"]) -> str:
+    def text(self, what: Literal["speed", "acceleration", "wait", "energy"]) -> str:
         """Old and new value with unit, such as "60 → 31.5 °/s"; one value where it stays."""
         old, new = getattr(self, what), getattr(self, f"new_{what}")
         if old is None or new is None:
             return "–"
-        per = {"speed": "/s", "acceleration": "/s²", "wait": "s"}[what]
-        unit = per if what == "wait" else ("°" if self.do == "moveJ" else "mm") + per
-        first, last = (f"{x:.2f}" if what == "wait" else _digits(x) for x in (old, new))
+        if what == "energy":
+            return f"{old:.1f} → {new:.1f}"
+        if what == "wait":
+            first, last, unit = f"{old:.2f}", f"{new:.2f}", "s"
+        else:
+            first, last = _digits(old), _digits(new)
+            per = "/s" if what == "speed" else "/s²"
+            unit = ("°" if self.do == "moveJ" else "mm") + per
         return f"{last} {unit}" if old == new else f"{first} → {last} {unit}"
 
     @property
@@ -87,60 +119,49 @@ class Step:
         return max((new / old for old, new in pairs if old and new), default=1.0)
 
 
+_OTHERS = ("do", "move", "waypoint", "lines", "reason", "energy", "new_energy")
+
+
 def _digits(value: float) -> str:
     """A typed number, with all its digits."""
     return f"{value:.{max(0, TYPED_DIGITS - 1 - math.floor(math.log10(value)))}f}"
 
 
+def typed_units(cycle: WorkCycle, kind: str) -> Values:
+    """Units of typed speeds and accelerations in SI, at the speed scaling of the recording."""
+    unit = pendant_unit(kind)
+    return Values(unit * cycle.scaling, unit * cycle.scaling**2)
+
+
+def recorded_values(cycle: WorkCycle, moves: Sequence[int]) -> Values:
+    """Values that a line was run with, SI, with the digits of the pendant, from all of its moves.
+
+    A move that is too short to reach its speed does not show it: the fastest one counts.
+    """
+    runs = [run for k in moves if (run := cycle.moves[k].programmed) is not None]
+    fastest = max(runs, key=lambda run: run.speed)
+    units = typed_units(cycle, fastest.kind)
+    shown = (fastest.speed, fastest.acceleration)
+    return Values(*(as_typed(x, unit) * unit for x, unit in zip(shown, units, strict=True)))
+
+
 def sheet_of(
     cycle: WorkCycle,
-    slots: Sequence[float],
-    duration: float,
-    cost: Callable[[int, float, Motion], float],
-    *,
-    waiting_after: int,
-    max_speedup: float = math.inf,
+    values: Mapping[int, Values],
+    waiting: Sequence[tuple[int, int]],
+    left: float,
 ) -> tuple[Step, ...]:
-    """What to type so that each move takes its slot at most with the least energy.
-
-    A move that can only be streamed, and one for which no trapezoid fits, stay as recorded. Time
-    that is left is waited.
+    """The sheet of a cycle: values of its moves, and waits.
 
     Args:
         cycle: as recorded; what it keeps stays.
-        slots: time for each move [moves], s.
-        duration: of the new cycle [s].
-        cost: energy [J] of a motion in the move of this number and its slot [s], rest included;
-            infinite if the motion exceeds a limit.
-        waiting_after: number of the move after which time is waited that is left.
-        max_speedup: largest factor on speeds and accelerations.
+        values: SI, by number of the move; others stay as recorded.
+        waiting: waits in which time that is left is spent, by numbers of their moves and their own;
+            one at the end of the cycle where there are none.
+        left: that time [s].
     """
-    moves, left = [], duration - sum(rest.kept for rest in cycle.rests)
-    for k, (move, slot) in enumerate(zip(cycle.moves, slots, strict=True)):
-        waypoint = tuple(round(math.degrees(q), 2) + 0.0 for q in move.q[-1])
-        step, taken = Step("move", k, waypoint, move.line, kept=move.kept), move.duration
-        programmed = move.programmed
-        if programmed is not None:
-            unit = pendant_unit(programmed.kind)
-            units = unit * cycle.scaling, unit * cycle.scaling**2
-            best = None
-            if not move.kept:
-                best = best_trapezoid(programmed, slot, partial(cost, k, slot), units, max_speedup)
-            old, new = (
-                (as_typed(each.speed, units[0]), as_typed(each.acceleration, units[1]))
-                for each in (programmed, best or programmed)
-            )
-            values = (old[0], new[0], old[1], new[1])
-            step = Step(programmed.kind, k, waypoint, move.line, *values, kept=move.kept)
-            taken = programmed.motion(new[0] * units[0], new[1] * units[1]).duration
-        left -= taken
-        moves.append(step)
-    slack = [
-        (wait.duration, j)
-        for j, wait in enumerate(cycle.rests[waiting_after].waits)
-        if not wait.kept
-    ]
-    longest = max(slack, key=lambda each: each[0], default=None)
+    moves = [_move_step(cycle, k, values.get(k)) for k in range(len(cycle.moves))]
+    each = max(math.floor(100.0 * left / max(len(waiting), 1) + 1e-6) / 100.0, 0.0)
     steps = []
     for k, j in cycle.program:
         if j is None:
@@ -148,14 +169,55 @@ def sheet_of(
             continue
         wait = cycle.rests[k].waits[j]
         new_wait = wait.duration if wait.kept else 0.0
-        if longest is not None and (k, j) == (waiting_after, longest[1]):
-            new_wait = max(round(left, 2), 0.0)
+        if (k, j) in waiting:
+            new_wait = each
         steps.append(
-            Step("wait", k, line=wait.line, wait=wait.duration, new_wait=new_wait, kept=wait.kept)
+            Step(
+                "wait",
+                k,
+                None,
+                wait.lines,
+                wait=wait.duration,
+                new_wait=new_wait,
+                reason=wait.reason,
+            )
         )
-    if longest is None and left > LATE * duration:
-        steps.append(Step("wait", len(moves) - 1, wait=0.0, new_wait=round(left, 2)))
+    if not waiting and left > LATE * cycle.duration:
+        steps.append(Step("wait", len(moves) - 1, wait=0.0, new_wait=each))
     return tuple(steps)
+
+
+def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
+    """The step of a move, with new values or as recorded."""
+    move = cycle.moves[number]
+    waypoint = tuple(round(math.degrees(q), 2) + 0.0 for q in move.q[-1])
+    reason: Reason = move.reason
+    if move.programmed is None:
+        reason = move.reason or "neither moveJ nor moveL"
+        return Step("move", number, waypoint, move.lines, reason=reason)
+    line = next(moves for moves in cycle.shared_moves if number in moves)
+    if new is None and not move.kept:
+        others = [cycle.moves[k] for k in line]
+        stays = any(each.kept or each.programmed is None for each in others)
+        reason = "same line as another kept step" if stays else "no other values within the limits"
+    old = recorded_values(cycle, line)
+    units = typed_units(cycle, move.kind)
+    typed = [
+        as_typed(value, unit)
+        for values in (old, new or old)
+        for value, unit in zip(values, units, strict=True)
+    ]
+    return Step(
+        move.programmed.kind,
+        number,
+        waypoint,
+        move.lines,
+        speed=typed[0],
+        new_speed=typed[2],
+        acceleration=typed[1],
+        new_acceleration=typed[3],
+        reason=reason,
+    )
 
 
 def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
@@ -166,49 +228,148 @@ def as_recorded(sheet: Sequence[Step]) -> tuple[Step, ...]:
     )
 
 
-def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
-    """A recorded cycle as the controller runs it when exactly the sheet is typed.
+def own_pauses(cycle: WorkCycle) -> list[float]:
+    """Time at and after each move [moves], s, that is neither its trapezoid nor a wait.
 
-    The controller's own pauses stay.
+    The controller takes it to plan a line, and the arm to settle; it stays whatever is typed, and a
+    sheet without changes takes the time that was recorded.
     """
-    waited = [rest.pause for rest in cycle.rests]
+    pauses = []
+    for k, move in enumerate(cycle.moves):
+        pause = move.rest.pause
+        if move.programmed is not None:
+            line = next(moves for moves in cycle.shared_moves if k in moves)
+            values = recorded_values(cycle, line)
+            pause += move.duration - move.programmed.motion(*values).duration
+        pauses.append(pause)
+    return pauses
+
+
+def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
+    """A recorded cycle as the controller runs it when exactly the sheet is typed."""
+    waited = own_pauses(cycle)
     for step in sheet:
         waited[step.move] += step.new_wait or 0.0
     recorded = [stretch for stretch in recorded_stretches(cycle) if stretch.moving]
-    out, scale = [], cycle.scaling
+    out = []
     for step in sheet:
         if step.do == "wait":
             continue
         move, stretch = cycle.moves[step.move], recorded[step.move]
         if move.programmed and step.new_speed is not None and step.new_acceleration is not None:
-            unit = pendant_unit(step.do)
-            speed, acceleration = step.new_speed * unit, step.new_acceleration * unit
-            motion = move.programmed.motion(speed * scale, acceleration * scale**2)
-            stretch = sampled_stretch(motion, move.payload)
+            units = typed_units(cycle, move.kind)
+            speed, acceleration = step.new_speed * units[0], step.new_acceleration * units[1]
+            stretch = sampled_stretch(move.programmed.motion(speed, acceleration), move.payload)
         out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out
 
 
-def sheet_notes(sheet: Sequence[Step], slow: Collection[int]) -> list[str]:
-    """Sentences on moves that stay because they are slow, and on moves that become faster."""
-    kept, faster = [], []
-    for number, step in enumerate(sheet, 1):
-        if step.do != "wait" and step.move in slow:
-            kept.append(str(number) if step.speed is None else f"{number} ({step.text('speed')})")
-        if step.faster > FASTER:
-            faster.append(f"{number} ({step.text('speed')}, {step.text('acceleration')})")
+def with_energies(
+    cycle: WorkCycle,
+    sheet: Sequence[Step],
+    before: Sequence[StretchEnergy],
+    after: Sequence[StretchEnergy],
+) -> tuple[Step, ...]:
+    """The sheet with the energy of each step, from the cycle as recorded and as typed.
+
+    They sum to the energies of both cycles. A standstill is divided by time over the waits in it
+    and the controller's own pause, which belongs to the move before it.
+    """
+    sides = []
+    for parts, waited in ((before, "wait"), (after, "new_wait")):
+        moving = [part.energy for part in parts if part.stretch.moving]
+        resting = _resting(parts)
+        energies = []
+        for step in sheet:
+            energy, duration = resting[step.move]
+            power = energy / duration if duration > 0.0 else 0.0
+            own = [getattr(each, waited) or 0.0 for each in sheet if each.move == step.move]
+            if step.do == "wait":
+                energies.append(power * (getattr(step, waited) or 0.0))
+            else:
+                energies.append(moving[step.move] + energy - power * sum(own))
+        sides.append(energies)
+    return tuple(
+        replace(step, energy=old, new_energy=new)
+        for step, old, new in zip(sheet, *sides, strict=True)
+    )
+
+
+def _resting(parts: Sequence[StretchEnergy]) -> list[tuple[float, float]]:
+    """Energy [J] and duration [s] of the standstill after each move."""
+    found: list[tuple[float, float]] = []
+    for part in parts:
+        if part.stretch.moving:
+            found.append((0.0, 0.0))
+        else:
+            found[-1] = (part.energy, part.stretch.plan.duration)
+    return found
+
+
+_REASONS: dict[Reason, str] = {
+    "short wait": "short waits, as of a gripper or sensor; --keep-dwell 0 frees them",
+    "slow beside the others": "slow beside the others, as near a part; --no-keep-slow frees them",
+    "asked with --keep": "asked with --keep",
+    "neither moveJ nor moveL": "a blend or spline: there is nothing to type",
+    "same line as another kept step": "on the same line as another kept step",
+    "no other values within the limits": "no other values keep the limits in their time",
+}
+
+
+def sheet_notes(sheet: Sequence[Step]) -> list[str]:
+    """Sentences on steps that stay and why, and on moves that become faster."""
     notes = []
-    if kept:
-        notes.append(
-            f"Kept because they are slow beside the others, as near a part: step {', '.join(kept)}."
-            " --no-keep-slow lets them change too."
-        )
+    for reason, words in _REASONS.items():
+        steps = [str(number) for number, step in enumerate(sheet, 1) if step.reason == reason]
+        if steps:
+            notes.append(f"Kept as recorded: step {', '.join(steps)} ({words}).")
+    faster = [
+        f"{number} ({step.text('speed')}, {step.text('acceleration')})"
+        for number, step in enumerate(sheet, 1)
+        if step.faster > FASTER
+    ]
     if faster:
         notes.append(
             f"Faster than recorded: step {', '.join(faster)}. Check tool, part and surroundings; "
             "--max-speedup limits it, --keep keeps a step as it is."
         )
     return notes
+
+
+def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
+    """A sentence on lines that run several steps, or that may, where lines are unknown."""
+    shared = {k for moves in cycle.shared_moves if len(moves) > 1 for k in moves}
+    waits = {place for places in cycle.shared_waits if len(places) > 1 for place in places}
+    if not shared and not waits:
+        ends = [step.waypoint for step in sheet if step.waypoint is not None]
+        if any(step.lines for step in sheet) or len(ends) == len(set(ends)):
+            return []
+        return [
+            "The recording does not show which line of the program runs each step: where one line "
+            "runs several, as in a subprogram, copy it first, or record script_control_line."
+        ]
+    numbers: dict[tuple[int, ...], list[str]] = {}
+    for number, (step, place) in enumerate(zip(sheet, cycle.program, strict=False), 1):
+        if (place in waits) if step.do == "wait" else (step.move in shared):
+            numbers.setdefault(step.lines, []).append(str(number))
+    text = "; ".join(
+        f"line {', '.join(map(str, lines))}: steps {', '.join(steps)}"
+        for lines, steps in sorted(numbers.items())
+    )
+    return [f"A line of the program has one value for all the steps that it runs ({text})."]
+
+
+def copy_advice(saving: float, copied: float | None) -> str:
+    """What a copy of a subprogram for each of its calls would save, from both savings [%].
+
+    Empty where nothing is called several times, or where copies save hardly more.
+    """
+    if copied is None or copied - saving < WORTH_COPYING:
+        return ""
+    return (
+        "Copy the subprogram first, a copy for each of its calls, to save "
+        f"{copied:.1f} % instead of {saving:.1f} %: record the changed program, and optimize again."
+    )
 
 
 def sheet_csv(sheet: Sequence[Step]) -> str:
@@ -220,6 +381,7 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
     for row in rows:
         if row["waypoint"] is not None:  # a minus begins a formula
             row["waypoint"] = f"[{', '.join(f'{q:.2f}' for q in row['waypoint'])}]"
+        row["lines"] = " ".join(map(str, row["lines"]))
         writer.writerow({**row, "kept": str(row["kept"]).lower()})
     return text.getvalue()
 
@@ -227,10 +389,8 @@ def sheet_csv(sheet: Sequence[Step]) -> str:
 # What stays as recorded: steps by number, and moves that are deliberately slow.
 
 
-def with_locks(
-    cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics
-) -> tuple[WorkCycle, set[int]]:
-    """A cycle with the moves and waits that stay as recorded; the moves that do as they are slow.
+def with_locks(cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDynamics) -> WorkCycle:
+    """A cycle with the moves and waits that stay as recorded.
 
     The dynamics are for the speed of the flange.
 
@@ -247,12 +407,38 @@ def with_locks(
     moves = []
     for k, move in enumerate(cycle.moves):
         waits = tuple(
-            replace(wait, kept=wait.kept or (k, j) in locked)
+            replace(wait, reason="asked with --keep")
+            if (k, j) in locked and not wait.kept
+            else wait
             for j, wait in enumerate(move.rest.waits)
         )
-        rest = replace(move.rest, waits=waits)
-        moves.append(replace(move, rest=rest, kept=k in slow or (k, None) in locked))
-    return replace(cycle, moves=tuple(moves)), {k for k in slow if (k, None) not in locked}
+        reason: Reason = ""
+        if (k, None) in locked:
+            reason = "asked with --keep"
+        elif k in slow:
+            reason = "slow beside the others"
+        moves.append(replace(move, rest=replace(move.rest, waits=waits), reason=reason))
+    return _with_lines_kept(replace(cycle, moves=tuple(moves)))
+
+
+def _with_lines_kept(cycle: WorkCycle) -> WorkCycle:
+    """A cycle in which all waits of a line stay where one of them does."""
+    stays = {
+        place
+        for places in cycle.shared_waits
+        if any(cycle.moves[k].rest.waits[j].kept for k, j in places)
+        for place in places
+    }
+    moves = []
+    for k, move in enumerate(cycle.moves):
+        waits = tuple(
+            replace(wait, reason="same line as another kept step")
+            if (k, j) in stays and not wait.kept
+            else wait
+            for j, wait in enumerate(move.rest.waits)
+        )
+        moves.append(replace(move, rest=replace(move.rest, waits=waits)))
+    return replace(cycle, moves=tuple(moves))
 
 
 def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from scipy.optimize import least_squares, minimize_scalar
+from scipy.optimize import least_squares
 
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.kinematics import (
@@ -27,6 +26,8 @@ from ur_energy_model.typing import Array
 JOINT_TOLERANCE = 1e-3  # largest distance of a joint from the straight line of a moveJ [rad]
 TOOL_TOLERANCE, TURN_TOLERANCE = 5e-4, 2e-3
 """Largest distance and angle of the tool from the straight line of a moveL [m, rad]."""
+EXACT = 1e-6  # distance from a straight line in joint space of the targets of a moveJ [rad]
+LEVER = 0.5  # length with which a distance of the tool is compared with an angle of a joint [m]
 SHORTEST = 1e-6
 """Travel below which nothing moves [rad], or only the orientation of the tool [m]."""
 _CHECKED = 300  # points of a path that are compared with a straight line
@@ -60,7 +61,8 @@ def programmed_move(
 ) -> ProgrammedMove | None:
     """The moveJ or moveL that a recorded move is; None if it is neither.
 
-    A line that is straight in joint space counts as moveJ, even if the tool moves straight too.
+    A short line of the tool is nearly straight in joint space, too: such a move is what it is the
+    more nearly. Where it is exactly straight in joint space, as a turn of one joint, it is a moveJ.
     Times are those since the start of the move [k], s, with target positions [k, n], rad; nominal
     kinematics are used. The tool centre point [6], in the flange frame (the flange where None),
     matters only where the tool turns on its way.
@@ -68,13 +70,31 @@ def programmed_move(
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
     distance = float(abs(step[leading]))
+    off, share = np.inf, np.zeros(len(q))
     if distance >= SHORTEST:
         share = (q[:, leading] - q[0, leading]) / step[leading]
-        if np.abs(q - q[0] - share[:, None] * step).max() <= JOINT_TOLERANCE:
-            fitted = fit_trapezoid(time, _monotone(share) * distance)
-            return ProgrammedMove("moveJ", *fitted, q[0], q[-1])
+        off = float(np.abs(q - q[0] - share[:, None] * step).max())
+    line = None if off <= EXACT else _tool_line(q, robot, np.zeros(6) if tool is None else tool)
+    if off <= JOINT_TOLERANCE and (line is None or off <= line.off):
+        return ProgrammedMove(
+            "moveJ", *fit_trapezoid(time, _monotone(share) * distance), q[0], q[-1]
+        )
+    if line is None:
+        return None
+    return ProgrammedMove("moveL", *fit_trapezoid(time, line.progress), q[0], q[-1], line.path)
+
+
+class _ToolLine(NamedTuple):
+    """A recorded move whose tool moves straight."""
+
+    progress: Array  # travel of the tool at each sample [k], m (rad if it only turns)
+    path: StraightLine
+    off: float  # largest distance from the line, as an angle of a joint [rad]
+
+
+def _tool_line(q: Array, robot: RobotDescription, tool: Array) -> _ToolLine | None:
+    """The straight line of the tool along positions [k, n], rad; None if it is none."""
     kinematics = ArmKinematics(robot)
-    tool = np.zeros(6) if tool is None else tool
     some = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
     poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[some]])
     first, last = poses[0], poses[-1]
@@ -88,20 +108,20 @@ def programmed_move(
         distance, share = angle, turned @ turn / angle**2
     else:
         return None
-    off = np.linalg.norm(moved - share[:, None] * shift, axis=1).max()
-    twisted = np.linalg.norm(turned - share[:, None] * turn, axis=1).max()
+    off = float(np.linalg.norm(moved - share[:, None] * shift, axis=1).max())
+    twisted = float(np.linalg.norm(turned - share[:, None] * turn, axis=1).max())
     if off > TOOL_TOLERANCE or twisted > TURN_TOLERANCE:
         return None
     goal = pose_vector(matrix_of(kinematics.forward(q[-1], tool)))
     planner = LinePlanner(kinematics, q[0], goal, tool, 1.0, 1.0, robot.max_velocity)
     try:
-        while (line := planner.advance()) is None:
+        while (path := planner.advance()) is None:
             pass
     except ScriptError:  # the line leaves the arm's reach
         return None
     places = np.linspace(0, len(q) - 1, len(share))
     progress = np.interp(np.arange(len(q)), places, _monotone(share)) * distance
-    return ProgrammedMove("moveL", *fit_trapezoid(time, progress), q[0], q[-1], line)
+    return _ToolLine(progress, path, max(off / LEVER, twisted))
 
 
 def _monotone(share: Array) -> Array:
@@ -143,78 +163,13 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     return distance, float(fitted.peak), float(fitted.acceleration)
 
 
-SPEEDS = 10  # speeds that are tried before the search between the best one's neighbours
 TYPED_DIGITS = 3
 """Significant digits of a typed speed or acceleration, in the units of the pendant."""
-GENTLENESS = 0.05
-"""Share of a move's energy that an acceleration of twice the usual one must save: it is felt by
-tool and part."""
-
-
-class TypedMove(NamedTuple):
-    """Speed and acceleration of a move as typed, round numbers on the pendant, in SI."""
-
-    speed: float
-    acceleration: float
-    duration: float  # of the move with them [s]
-    energy: float  # until the end of the slot, with the price of an unusual acceleration [J]
-
-
-def best_trapezoid(
-    move: ProgrammedMove,
-    slot: float,
-    cost: Callable[[Motion], float],
-    units: tuple[float, float],
-    max_speedup: float = math.inf,
-) -> TypedMove | None:
-    """The speed and acceleration to type that fill a slot [s] with the least energy.
-
-    Both are rounded up to numbers that a person types, so that the move is never longer than its
-    slot. None if no trapezoid in this slot keeps the limits.
-
-    The cost is the energy of a motion that lasts the slot at most, with the rest after it [J],
-    infinite if it exceeds a limit; the units are those of typed speeds and accelerations in SI.
-    """
-    slowest = move.distance / slot
-    recorded = (move.speed, move.acceleration)
-    most = [
-        (1.0 + 1e-9) * (max_speedup * as_typed(value, unit) * unit)
-        for value, unit in zip(recorded, units, strict=True)
-    ]
-    tried: list[TypedMove] = []
-
-    def energy(ratio: float) -> float:
-        speed = ratio * slowest
-        ramp = slot - move.distance / speed
-        values = rounded_up(speed, units[0]), rounded_up(speed / ramp, units[1])
-        found = TypedMove(*values, slot, math.inf)
-        if values[0] <= most[0] and values[1] <= most[1]:
-            motion = move.motion(*values)
-            if motion.duration <= slot * (1.0 + 1e-9):
-                price = 1.0 + GENTLENESS * max(values[1] / move.acceleration - 1.0, 0.0)
-                found = TypedMove(*values, motion.duration, price * cost(motion))
-        tried.append(found)
-        return found.energy if math.isfinite(found.energy) else 1e12
-
-    ratios = np.linspace(1.05, 2.0, SPEEDS)
-    best = int(np.argmin([energy(ratio) for ratio in ratios.tolist()]))
-    if not math.isfinite(tried[best].energy):
-        return None
-    around = ratios[max(best - 1, 0)], ratios[min(best + 1, SPEEDS - 1)]
-    minimize_scalar(energy, bounds=around, method="bounded", options={"maxiter": 8})
-    return min(tried, key=lambda each: each.energy)
 
 
 def pendant_unit(kind: str) -> float:
     """The pendant's unit of speed in SI: degrees for moveJ, mm for moveL."""
     return math.pi / 180.0 if kind == "moveJ" else 1e-3
-
-
-def rounded_up(value: float, unit: float) -> float:
-    """The next larger number of `TYPED_DIGITS` significant digits in a unit."""
-    there = value / unit
-    step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
-    return math.ceil(there / step - 1e-6) * step * unit
 
 
 def as_typed(value: float, unit: float) -> float:

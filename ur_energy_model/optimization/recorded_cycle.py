@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -27,6 +28,7 @@ from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
     STILL_TARGET,
+    MoveSpan,
     RecordedMotion,
     find_moves,
     read_motion,
@@ -43,7 +45,9 @@ SHORTEST_WAIT = 0.01  # shortest wait that a person types [s]
 LONGEST_PAUSE = 0.08  # longest standstill before a move that counts as the controller's own [s]
 SAME_LINE = 0.02  # time on a line of the program below which it is a part of a wait's loop [s]
 
-Waits = list[tuple[float, int | None]]
+MOST_CALLS = 4  # of one wait without a pause in between
+
+Waits = list[tuple[float, tuple[int, ...]]]
 """Durations [s] of waits, and their lines where they were recorded."""
 
 
@@ -112,11 +116,16 @@ def _moves(
     start = float(motion.time[spans[0].first])
     coarse = motion.period > SLOW_SAMPLES and not motion.measured
     moves = []
-    for span in spans:
+    for k, span in enumerate(spans):
         rows = slice(span.first, span.last + 1)
         time, qd = motion.time[rows], motion.qd[rows].copy()
         qd[0] = qd[-1] = 0.0
         since, q = time - time[0], motion.q[rows]
+        programmed = programmed_move(since, q, robot, tool)
+        # Copies of the same work in one program have lines of their own.
+        lines = {cycle[k].line(motion) for cycle in found.moves}
+        if programmed is None:
+            lines |= span.lines(motion)
         moves.append(
             Move(
                 float(time[0]) - start,
@@ -124,9 +133,9 @@ def _moves(
                 q,
                 qd,
                 qdd=None if coarse or motion.qdd is None else motion.qdd[rows],
-                programmed=programmed_move(since, q, robot, tool),
+                programmed=programmed,
                 payload=payloads[span.last],
-                line=span.line(motion) or None,
+                lines=tuple(sorted(lines - {0})),
             )
         )
     ends = [*(span.first for span in spans[1:]), found.ends[chosen]]
@@ -137,38 +146,90 @@ def _moves(
     kinds = [move.kind for move in (*moves[1:], moves[0])]
     longest = keep_dwell + SAME_LINE + motion.period
     for k, (span, until, duration) in enumerate(zip(spans, ends, rested, strict=True)):
-        waits: Waits | None = []
-        if duration > 0.0:
-            waits = _waits_by_line(motion, span.last, until, moves[k].line)
+        waits = _waits_of_all(motion, found, k, chosen) if duration > 0.0 else []
         if waits is None:
             lead = found.lead if k + 1 == len(spans) else 0.0
             waits = _waits_without_lines(duration - _pause(kinds[k], kinds, rested), lead)
         rest = Rest(
             duration,
-            tuple(Wait(time, time <= longest, line) for time, line in waits),
+            tuple(Wait(time, "short wait" if time <= longest else "", own) for time, own in waits),
             payloads[max(until - 1, span.last)],
         )
         moves[k] = replace(moves[k], rest=rest)
-    last, leading, left = moves[-1], 0, found.lead + SAME_LINE
-    for wait in reversed(last.rest.waits):
+    moves = _with_calls_apart(moves, motion.period)
+    leading = _leading(moves, found.lead)
+    last = moves[-1]
+    trailing = len(last.rest.waits) - leading
+    first = _with_lines_before(motion, found, last.rest.waits[trailing:])
+    moves[-1] = replace(last, rest=replace(last.rest, waits=last.rest.waits[:trailing] + first))
+    return moves, leading
+
+
+def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
+    """Moves whose waits are those of single calls of a line.
+
+    A line that waits several times without a pause in between, as a function that is called again
+    at once, shows one wait. Its length is a multiple of the one that the line has elsewhere.
+    """
+    shortest: dict[tuple[int, ...], Wait] = {}
+    for wait in (wait for move in moves for wait in move.rest.waits if wait.lines):
+        known = shortest.setdefault(wait.lines, wait)
+        if wait.duration < known.duration:
+            shortest[wait.lines] = wait
+    out = []
+    for move in moves:
+        waits: list[Wait] = []
+        for wait in move.rest.waits:
+            once = shortest.get(wait.lines, wait)
+            calls = round(wait.duration / once.duration)
+            off = abs(wait.duration - calls * once.duration)
+            several = 1 < calls <= MOST_CALLS and off <= 2.0 * (SHORTEST_WAIT + period)
+            waits += [once] * calls if several else [wait]
+        out.append(replace(move, rest=replace(move.rest, waits=tuple(waits))))
+    return out
+
+
+def _leading(moves: Sequence[Move], lead: float) -> int:
+    """How many waits of the last rest begin the program, before its first move.
+
+    Their lines are below that of the first move, and behind those of functions, or they are the
+    standstill from the start of the program to its first move [s].
+    """
+    waits = moves[-1].rest.waits
+    first = moves[0].lines[0] if moves[0].lines else 0
+    functions = max((line for move in moves for line in move.lines if line < first), default=0)
+    leading, left = 0, lead + SAME_LINE
+    for wait in reversed(waits):
         left -= wait.duration
-        first = last.line is not None and wait.line is not None and wait.line < last.line
-        if not first and left < 0.0:
+        if left < 0.0 and not any(functions < line < first for line in wait.lines):
             break
         leading += 1
-    # A program that is written out has other lines for the next cycle: the leading waits get those
-    # that they have before this cycle's start.
-    lines, end = motion.telemetry.columns.get("script_control_line"), start
-    changed: list[Wait] = []
-    for wait in last.rest.waits[: -leading - 1 : -1]:
-        at = int(np.searchsorted(motion.time, end - 0.5 * wait.duration))
-        end -= wait.duration
-        if lines is not None and wait.line is not None and at > 0 and lines[at] >= 1:
-            wait = replace(wait, line=int(lines[at]))
-        changed.insert(0, wait)
-    waited = (*last.rest.waits[: len(last.rest.waits) - leading], *changed)
-    moves[-1] = replace(last, rest=replace(last.rest, waits=waited))
-    return moves, leading
+    return leading
+
+
+def _with_lines_before(
+    motion: RecordedMotion, found: FoundCycles, waits: Sequence[Wait]
+) -> tuple[Wait, ...]:
+    """Waits before the first move, with the lines that they have before each cycle, too.
+
+    After the last cycle of a program that is written out they have others, or none.
+    """
+    lines = motion.telemetry.columns.get(LINE)
+    if lines is None:
+        return tuple(waits)
+    out: list[Wait] = []
+    until = 0.0
+    for wait in reversed(waits):
+        middle = until + 0.5 * wait.duration
+        until += wait.duration
+        own = set(wait.lines)
+        for cycle in found.moves:
+            start = motion.time[cycle[0].first]
+            at = int(np.searchsorted(motion.time, start - middle))
+            if at > 0 and lines[at] >= 1:
+                own.add(int(lines[at]))
+        out.insert(0, replace(wait, lines=tuple(sorted(own))))
+    return tuple(out)
 
 
 def _pause(kind: str, kinds: Sequence[str], rested: Sequence[float]) -> float:
@@ -186,19 +247,40 @@ def _waits_without_lines(duration: float, lead: float) -> Waits:
     first = duration - last
     if 0.0 < first < LONGEST_PAUSE and last:
         first, last = 0.0, duration
-    return [(round(time, 2), None) for time in (first, last) if time >= SHORTEST_WAIT]
+    return [(round(time, 2), ()) for time in (first, last) if time >= SHORTEST_WAIT]
+
+
+def _waits_of_all(
+    motion: RecordedMotion, found: FoundCycles, number: int, chosen: int
+) -> Waits | None:
+    """Waits after a move of the chosen cycle, with their lines in all cycles.
+
+    None where lines were not recorded. A standstill that has other waits in another cycle is left
+    out.
+    """
+    sides = []
+    for cycle, end in zip(found.moves, found.ends, strict=True):
+        until = cycle[number + 1].first if number + 1 < len(cycle) else end
+        sides.append(_waits_by_line(motion, cycle[number], until))
+    own = sides[chosen]
+    if own is None:
+        return None
+    alike = [waits for waits in sides if waits is not None and len(waits) == len(own)]
+    return [
+        (time, tuple(sorted({waits[k][1] for waits in alike}))) for k, (time, _) in enumerate(own)
+    ]
 
 
 def _waits_by_line(
-    motion: RecordedMotion, first: int, last: int, before: int | None
-) -> Waits | None:
-    """Waits of a standstill with their lines of the program; None where it was not recorded.
+    motion: RecordedMotion, move: MoveSpan, last: int
+) -> list[tuple[float, int]] | None:
+    """Waits of the standstill after a move with their lines; None where it was not recorded.
 
     While the line is that of the move before or after, the controller is busy itself. Lines that
     change quickly are a loop that waits for a signal: one wait.
     """
-    lines = motion.telemetry.columns.get("script_control_line")
-    if lines is None or before is None or not np.isfinite(lines[first : last + 1]).all():
+    lines, first, before = motion.telemetry.columns.get(LINE), move.last, move.line(motion)
+    if lines is None or not before or not np.isfinite(lines[first : last + 1]).all():
         return None
     own = (before, int(lines[min(last + 2, len(lines) - 1)]))
     blocks: list[list[tuple[float, int]]] = [[]]

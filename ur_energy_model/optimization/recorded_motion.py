@@ -134,6 +134,11 @@ class MoveSpan(NamedTuple):
         line = lines[(self.first + self.last + 1) // 2]
         return int(line) if np.isfinite(line) and line >= 1 else 0
 
+    def lines(self, motion: RecordedMotion) -> set[int]:
+        """All lines of the program that a blend or spline is on; empty where not recorded."""
+        lines = motion.telemetry.columns.get(LINE, np.zeros(0))[self.first + 1 : self.last]
+        return {int(line) for line in np.unique(lines[np.isfinite(lines)]) if line >= 1}
+
 
 def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     """Complete moves of a recording, in order; partial ones at its ends are left out.

@@ -201,25 +201,25 @@ def speed_chart(report: OptimizationReport) -> LineChart:
 
 def sheet_table(optimized: OptimizedCycle) -> Table:
     """What to type, step by step; each move with its lock."""
-    lines = any(step.line is not None for step in optimized.sheet)
+    lines = any(step.lines for step in optimized.sheet)
     rows: list[tuple[Cell, ...]] = []
     for number, step in enumerate(optimized.sheet, 1):
-        move = optimized.moves[step.move]
         place = "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint)
-        line: list[Cell] = [None if step.line is None else str(step.line)] if lines else []
-        if step.do == "wait":
-            kept = "kept" if step.kept else ""
-            rows.append((f"{number} wait", kept, "", "", "", step.text("wait"), *line, place))
-            continue
-        energy = f"{move.move.energy:.1f} → {move.typed_energy:.1f}"
-        typed = (energy, step.text("speed"), step.text("acceleration"), "")
-        rows.append((f"{number} {step.do}", Lock(number, step.kept), *typed, *line, place))
+        line: list[Cell] = [step.line] if lines else []
+        wait = step.do == "wait"
+        lock: Cell = ("kept" if step.kept else "") if wait else Lock(number, step.kept)
+        typed = ["", "", step.text("wait")] if wait else [
+            step.text("speed"), step.text("acceleration"), "",
+        ]  # fmt: skip
+        name = f"{number} {step.do}"
+        rows.append((name, lock, step.text("energy"), *typed, *line, place, step.reason))
     return Table(
         "What to type",
         ("step", "lock", "energy [J]", "speed", "acceleration", "wait",
-         *(("line",) if lines else ()), "waypoint [°]"),
+         *(("line",) if lines else ()), "waypoint [°]", "kept because"),
         rows,
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
+        "All steps of one line of the program have the same values. "
         "The waypoint is where the move ends. Speed and acceleration are those of the leading "
         "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
         "joint space nor at the tool and stays. Ticked moves stay exactly as recorded; after a "
@@ -350,6 +350,7 @@ def optimization_page(report: OptimizationReport) -> Page:
         f"with 95 % confidence{'' if found.proven else ': not proven'}).",
         (
             Statement("good", found.ceiling.text()),
+            *([Statement("fair", found.copy_advice)] if found.copy_advice else []),
             *(Statement("fair", note) for note in found.notes),
         ),
     )

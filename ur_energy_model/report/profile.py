@@ -132,11 +132,11 @@ def _listing(profile: ProgramProfile) -> Markup:
     energies = {row["lines"][0]: row["energy"] for row in profile.lines()}
     most, rows = max(energies.values(), default=1.0), []
     assert profile.script is not None
-    for number, text in enumerate(profile.script.text[1:], 1):
+    for number in profile.listed():
         joules = energies.get(number, 0.0)
         bar = f'<meter min="0" max="{most:.6g}" value="{max(joules, 0.0):.6g}"></meter>'
         cells = f"<td>{joules:.1f} J</td><td>{bar}</td>" if joules else "<td></td><td></td>"
-        code = escape(text).replace(" ", "&nbsp;")
+        code = escape(profile.shown(number)).replace(" ", "&nbsp;")
         rows.append(f"<tr><td>{number}</td>{cells}<td><code>{code}</code></td></tr>")
     table = (
         f'<div class="scroll"><table class="listing"><tbody>{"".join(rows)}</tbody></table></div>'

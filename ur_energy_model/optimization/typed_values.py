@@ -1,0 +1,216 @@
+"""Values to type: a speed and an acceleration for each line of the program, for the least energy.
+
+All moves that a line runs have its values, as a subprogram that is called several times has. For a
+cycle time, the energies of all lines sum to the least where a second more saves the same in every
+line, as in `Allocator`: for a shadow price of time each line has its best values, and the price is
+searched for. The candidates of a line are a coarse grid over speed and shape of its trapezoids, and
+then finer ones around the best of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.optimization.programmed import TYPED_DIGITS
+from ur_energy_model.optimization.trapezoids import TrapezoidEnergies, durations
+from ur_energy_model.typing import Array, Mask
+
+SPEEDS, SHAPES = 24, 9  # candidates of a line at first: speeds, and shapes for each of them
+SQUAREST, TRIANGLE = 1.05, 2.0
+"""Shapes of trapezoids: highest over mean speed, from nearly even speed to a triangle."""
+FINER = np.linspace(-1.0, 1.0, 5)  # candidates around the best of a line, in steps of the grid
+ROUNDS = 3  # in which candidates become finer
+NARROWER = 0.35  # steps of the finer grid relative to those of the one before
+HIGHEST, LOWEST = 1e5, 0.05  # shadow prices of time [W] between which the right one is
+GENTLER = 0.99  # factor on values that exceed a limit, for those that are tried next
+GENTLENESS = 0.01
+"""Share of a line's energy that an acceleration of twice the usual one must save: it is felt by
+tool and part."""
+
+
+class Values(NamedTuple):
+    """Speed and acceleration of a line, SI of its kind of move."""
+
+    speed: float
+    acceleration: float
+
+
+class TypedLine:
+    """A line of the program: its moves for any speed and acceleration, and candidates of values.
+
+    Args:
+        moves: of the line, with their energies.
+        recorded: values that it was run with.
+        most: highest values.
+        units: those of typed speeds and accelerations, SI.
+    """
+
+    def __init__(
+        self,
+        moves: Sequence[TrapezoidEnergies],
+        recorded: Values,
+        most: Values,
+        units: Values,
+    ) -> None:
+        self._moves = {move: moves.count(move) for move in moves}
+        self._recorded, self._most, self._units = recorded, most, units
+        self._longest = max(move.distance for move in moves)
+        slowest = max(move.slowest for move in moves)
+        fastest = min(most.speed, min(move.fastest for move in moves))
+        speeds = np.geomspace(min(slowest, fastest), fastest, SPEEDS)
+        shapes = 1.0 + np.geomspace(SQUAREST - 1.0, TRIANGLE - 1.0, SHAPES)
+        self._steps = np.log([speeds[1] / speeds[0], (shapes[1] - 1.0) / (shapes[0] - 1.0)])
+        self._lowest = speeds[0]
+        #: candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J, with the
+        #: price of an unusual acceleration, infinite beyond a limit
+        self.shapes, self.time, self.energy = np.zeros((0, 2)), np.zeros(0), np.zeros(0)
+        own = 1.0 + recorded.speed**2 / (recorded.acceleration * self._longest)
+        grid = np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2)
+        self._add(np.concatenate([grid, [[recorded.speed, own]]]))
+
+    @property
+    def possible(self) -> bool:
+        """Whether any values keep the limits."""
+        return bool(np.isfinite(self.energy).any())
+
+    def best(self, price: float) -> int:
+        """Number of the candidate with the least energy minus price times duration."""
+        return int(np.argmin(self.energy - price * self.time))
+
+    def refine(self, number: int, scale: float) -> None:
+        """Add candidates around one of them, in a grid of steps relative to the first one."""
+        speed, shape = self.shapes[number]
+        step = scale * self._steps
+        speeds = speed * np.exp(FINER * step[0])
+        shapes = 1.0 + (shape - 1.0) * np.exp(FINER * step[1])
+        shapes = np.clip(shapes, SQUAREST, max(shape, TRIANGLE))
+        self._add(np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2))
+
+    def forbid(self, values: Values) -> None:
+        """Leave candidates as fast or as hard as these, which exceed a limit as they are run."""
+        speed, acceleration = self._values(self.shapes)
+        harder = (speed >= GENTLER * values.speed) | (acceleration >= GENTLER * values.acceleration)
+        self.energy = np.where(harder, np.inf, self.energy)
+        self._most = Values(GENTLER * values.speed, GENTLER * values.acceleration)
+
+    def _add(self, shapes: Array) -> None:
+        shapes = shapes[(shapes[:, 0] >= self._lowest * (1.0 - 1e-9))]
+        speed, acceleration = self._values(shapes)
+        time, energy = np.zeros(len(shapes)), np.zeros(len(shapes))
+        for move, times in self._moves.items():
+            taken, spent = move(speed, acceleration)
+            time += times * taken
+            energy += times * spent
+        above = np.maximum(acceleration / self._recorded.acceleration - 1.0, 0.0)
+        allowed = self._allowed(speed, acceleration)
+        energy = np.where(allowed, energy * (1.0 + GENTLENESS * above), np.inf)
+        self.shapes = np.concatenate([self.shapes, shapes])
+        self.time = np.concatenate([self.time, time])
+        self.energy = np.concatenate([self.energy, energy])
+
+    def _values(self, shapes: Array) -> tuple[Array, Array]:
+        """Speeds and accelerations [k] of speeds and shapes [k, 2]."""
+        speed, shape = shapes.T
+        return speed, speed**2 / ((shape - 1.0) * self._longest)
+
+    def _allowed(self, speed: Array, acceleration: Array) -> Mask:
+        rounding = 1.0 + 1e-9
+        return np.asarray(
+            (speed <= rounding * self._most.speed)
+            & (acceleration <= rounding * self._most.acceleration)
+        )
+
+    def rounded(self, number: int, slower: float, time: float) -> tuple[Values, float]:
+        """Values that a person types, and what all moves take with them, a time [s] at most.
+
+        From a candidate that is run slower by a factor on its duration. Of the numbers next to
+        these values, those that take longest; the next larger ones if all take longer than `time`.
+        """
+        speed, acceleration = self._values(self.shapes[[number]])
+        exact = Values(float(speed[0]) / slower, float(acceleration[0]) / slower**2)
+        typed = [
+            [each for each in _beside(value, unit) if each <= highest * (1.0 + 1e-9)]
+            or [_beside(value, unit)[0]]
+            for value, unit, highest in zip(exact, self._units, self._most, strict=True)
+        ]
+        tried = [Values(v, a) for v in typed[0] for a in typed[1]]
+        taken = [self.taken(values) for values in tried]
+        fitting = [k for k, each in enumerate(taken) if each <= time]
+        at = max(fitting, key=lambda k: taken[k]) if fitting else int(np.argmin(taken))
+        return tried[at], taken[at]
+
+    def taken(self, values: Values) -> float:
+        """What all moves of the line take with values [s]."""
+        speed, acceleration = np.array([values.speed]), np.array([values.acceleration])
+        return sum(
+            times * float(durations(move.distance, speed, acceleration)[0])
+            for move, times in self._moves.items()
+        )
+
+
+def _beside(value: float, unit: float) -> tuple[float, float]:
+    """The numbers of `TYPED_DIGITS` digits in a unit next to a value, below and above."""
+    there = value / unit
+    step = 10.0 ** (math.floor(math.log10(there)) + 1 - TYPED_DIGITS)
+    below = math.floor(there / step + 1e-6) * step * unit
+    above = math.ceil(there / step - 1e-6) * step * unit
+    return below, above
+
+
+class Choice(NamedTuple):
+    """Values of all lines, and what their moves take."""
+
+    values: tuple[Values, ...]
+    time: float  # of all moves [s]
+    price: float  # shadow price of time [W]
+
+
+def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choice:
+    """Typed values with the least energy of moves and of waiting for the rest of a time [s].
+
+    Holding is the power of waiting [W]. Where the moves take longer than the time however fast,
+    they are as fast as the limits allow.
+    """
+    chosen, price = _choose(lines, time, holding)
+    scale = 1.0
+    for _ in range(ROUNDS):
+        scale *= NARROWER
+        for line, number in zip(lines, chosen, strict=True):
+            line.refine(number, scale)
+        chosen, price = _choose(lines, time, holding)
+    taken = sum(float(line.time[k]) for line, k in zip(lines, chosen, strict=True))
+    # Candidates leave a little of the time; where it is scarce, all moves are slower by it.
+    slower = max(time / taken, 1.0) if price > LOWEST and taken > 0.0 else 1.0
+    values, left = [], 0.0
+    for line, number in zip(lines, chosen, strict=True):
+        goal = slower * float(line.time[number])
+        typed, used = line.rounded(number, slower, goal + left)
+        values.append(typed)
+        left += goal - used
+    return Choice(tuple(values), slower * taken - left, price)
+
+
+def _choose(lines: Sequence[TypedLine], time: float, holding: float) -> tuple[list[int], float]:
+    """The best candidates of all lines that take a time [s] at most, and the price of time [W]."""
+
+    def at(price: float) -> tuple[list[int], float]:
+        numbers = [line.best(holding - price) for line in lines]
+        return numbers, sum(float(line.time[k]) for line, k in zip(lines, numbers, strict=True))
+
+    chosen, taken = at(LOWEST)
+    if taken <= time:
+        return chosen, LOWEST
+    low, high = np.log(LOWEST), np.log(HIGHEST)
+    chosen, taken = at(HIGHEST)
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        numbers, taken = at(float(np.exp(middle)))
+        if taken <= time:
+            chosen, high = numbers, middle
+        else:
+            low = middle
+    return chosen, float(np.exp(high))
