@@ -233,3 +233,24 @@ def test_readings_of_a_power_meter_are_in_the_bag(
     assert telemetry["wall_power"][-1] == 130.0
     assert telemetry["wall_reading"][-1] >= 1.0
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_power_meter_that_cannot_be_right_is_a_warning(cell: Cell) -> None:
+    meter = SimulatedMeter(SimulatedWall((30.0, 40.0, 45.0)))
+    watts = -100.0
+
+    def named() -> bool:
+        """Whether the reversed meter is named, which shows another power each time."""
+        nonlocal watts
+        watts -= 1.0
+        meter.shown = (watts, 0.0)
+        status = cell.observer.status("/diagnostics", "logger: power meter")
+        return "clamp" in status["message"] and status["level"] == "1"
+
+    with ExitStack() as servers:
+        (url,) = serve_meter(meter, [f"http://127.0.0.1:{free_port()}"], servers)
+        cell.observer.subscribe("/diagnostics", "diagnostic_msgs/DiagnosticArray")
+        cell.start_node(LoggerNode, MovingArm, bag_directory=str(cell.folder / "bags"), meter=url)
+        cell.observer.wait(named, "a warning about the meter")
+        status = cell.observer.status("/diagnostics", "logger: power meter")
+        assert url in status["message"]
