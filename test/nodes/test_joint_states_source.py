@@ -232,3 +232,15 @@ def test_the_unit_of_efforts_is_recognised_or_contradicted(
     expected = np.trapezoid(total(telemetry), telemetry.time)
     # Without efforts the power is that of the motion, whose accelerations are filtered.
     assert cell.observer.latest[energy].data == pytest.approx(expected, rel=0.05)
+
+
+def test_velocities_in_other_units_are_noticed(
+    cell: Cell, model: Path, driver: Callable[..., Driver]
+) -> None:
+    start(cell, model)
+    publisher, telemetry = driver(), working(2.0)
+    velocities = np.degrees(telemetry["actual_qd"]).tolist()
+    for k, position in enumerate(telemetry["actual_q"].tolist()):
+        publisher.publish(START + k * PERIOD, position=position, velocity=velocities[k])
+    said = source(cell, lambda each: "degrees per second" in each["message"], "the contradiction")
+    assert "rad/s" in said["message"]

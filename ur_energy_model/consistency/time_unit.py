@@ -50,10 +50,14 @@ _OTHER_OPTIONS = "--time-unit or --rate as they really are"
 
 
 class TimeCheck:
-    """Compares the times of one recording, in seconds, with its motion, batch by batch."""
+    """Compares the times of one recording, in seconds, with its motion, batch by batch.
 
-    def __init__(self) -> None:
-        self._fit = TimeScaleFit()
+    Args:
+        stated: what the times are, and who states it.
+    """
+
+    def __init__(self, stated: str = "the times of the recording are in seconds") -> None:
+        self._fit, self._stated = TimeScaleFit(), stated
         self._info = RecordingInfo()
 
     def observe(self, part: Telemetry) -> None:
@@ -64,12 +68,10 @@ class TimeCheck:
 
     def contradictions(self) -> tuple[Contradiction, ...]:
         """The contradiction between times and motion, if there is one."""
-        remedy = "record it again, with right times and in SI units"
+        remedy = "correct the source: stamps in s, positions in rad, speeds in rad/s"
         if "imported_from" in self._info.extra:
             remedy = "import it again with {options}"
-        return time_contradictions(
-            self._fit.result, stated="the times of the recording are in seconds", remedy=remedy
-        )
+        return time_contradictions(self._fit.result, stated=self._stated, remedy=remedy)
 
 
 def time_contradictions(

@@ -7,6 +7,7 @@ import time
 from collections import deque
 
 from ur_energy_model.consistency.effort_stream import EffortStream
+from ur_energy_model.consistency.time_unit import TimeCheck
 from ur_energy_model.nodes.lines import INFO, PERIOD, WARN, OperatorLines
 from ur_energy_model.nodes.ros import SILENT_AFTER, PolledSubscription
 from ur_energy_model.telemetry.joint_states import JointStateStream
@@ -36,6 +37,7 @@ class JointStatesSource(ClosedOnExit):
         self.info: RecordingInfo = stream.info
         self.fields: tuple[str, ...] = stream.fields
         self._subscription, self._stream, self._efforts = subscription, stream, efforts
+        self._times = TimeCheck("the stamps and velocities of the driver are in s and rad/s")
         self._efforts_reported: str | None = None
         self._batch_seconds, self._lines = batch_seconds, lines
         self._closed = threading.Event()
@@ -106,9 +108,14 @@ class JointStatesSource(ClosedOnExit):
 
     @property
     def doubt(self) -> str | None:
-        """Why the efforts are not used although they are there; None while there is no reason."""
+        """Why the efforts are not used although they are there, or what the motion contradicts.
+
+        None while there is no reason for either.
+        """
         problem = self._efforts.problem
-        return None if problem is None else f"efforts are not used: {problem}"
+        if problem is not None:
+            return f"efforts are not used: {problem}"
+        return next((each.words() for each in self._times.contradictions()), None)
 
     def details(self) -> dict[str, object]:
         """Figures for diagnostics."""
@@ -166,6 +173,8 @@ class JointStatesSource(ClosedOnExit):
         known = numbers if len(self._publishers) == 1 else None
         read = self._stream.read(messages, known, now, len(self._publishers))
         self._unusable = self._stream.problem
+        for batch in read:
+            self._times.observe(batch)
         batches = [part for batch in read for part in self._efforts(batch)]
         if read and not batches:
             self._unusable = f"have efforts that are {self._efforts.words}"

@@ -334,9 +334,11 @@ def checked_plan(plan: Plan, max_acceleration: Array) -> tuple[Plan, list[str]]:
     return plan, lines
 
 
-_SLOWEST, _LONG, _MOVED = 0.005, 60.0, 0.1
-"""Largest speed [rad/s] of a plan of more than so many seconds, in which a joint moves so far
-[rad], that is probably one in milliseconds."""
+# A plan is probably one in milliseconds if no joint is faster than this [rad/s], although it lasts
+# longer than this [s] and a joint moves farther than this [rad].
+_SLOWEST = 0.005
+_LONG = 60.0
+_MOVED = 0.1
 
 
 def _too_slow(plan: Plan) -> list[str]:

@@ -121,7 +121,8 @@ def recover_bag(path: Path) -> Recovery:
 def _not_recoverable(bag: Path, file: Path) -> RecordingError:
     """The error for a bag whose files are no MCAP files."""
     if file.suffix == PACKED:
-        problem, remedy = "its files are packed as a whole", "unpack them first: zstd -d --rm FILE"
+        problem = "its files are packed as a whole"
+        remedy = "unpack them first: zstd -d --rm FILE"
     else:
         problem = "is stored by sqlite3, which is not rebuilt here"
         remedy = "commands read it as it is; if they do not, use sqlite3 FILE .recover"

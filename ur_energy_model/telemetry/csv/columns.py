@@ -222,7 +222,8 @@ def parse_header(
     incomplete: list[str] = []
     places: dict[str, tuple[int, ...]] = {}
     factors: dict[int, float] = {}
-    found, units = elements.found, elements.units
+    found = elements.found
+    units = elements.units
     for name in [name for name in FIELDS if name in found]:
         size = len(column_names(FIELDS[name], joints))
         first = 1 if found[name].keys() == {*range(1, size + 1)} else 0

@@ -222,7 +222,8 @@ class _CsvFile:
         self.path, self._limits = path, options.limits
         self._note: Callable[[str], None] = lambda text: note(f"{path}: {text}")
         self._table = CsvTable(path, options, self._note)
-        self.header, self.time_zone = self._table.header, self._table.time_zone
+        self.header = self._table.header
+        self.time_zone = self._table.time_zone
         self._rejected = Counter[str]()
         """Of the present pass: rows left out, by reason."""
         self._first: BadRow | None = None
@@ -248,7 +249,8 @@ class _CsvFile:
 
     def _report_rejected(self, first: BadRow) -> None:
         """Report the rows that were left out; RecordingError if there are too many of them."""
-        total, rows = sum(self._rejected.values()), self._table.rows_read
+        total = sum(self._rejected.values())
+        rows = self._table.rows_read
         named = None if first.column is None else self.header.names[first.column]
         if total - self._rejected[_CUT_OFF] > IMPOSSIBLE_SHARE * rows:
             remedy = "correct or delete such lines"
@@ -295,7 +297,8 @@ class _CsvFile:
         finite = np.isfinite(self._time)
         known = self._time if finite.all() else self._time[finite]
         steps = np.diff(np.sort(known) if self._unordered else known)
-        self.period, self.typical_step = nominal_period(steps), typical_step(steps)
+        self.period = nominal_period(steps)
+        self.typical_step = typical_step(steps)
 
     def _set_times(self, time: Array, options: CsvOptions) -> None:
         """Find the time of each row [s] from the numbers or dates of the time column [rows].
@@ -377,7 +380,9 @@ class _CsvFile:
         chosen = self._table.places_of(names)
         factors = np.array([self.header.factors.get(column, 1.0) for column in chosen])
         ends = np.cumsum([len(self.header.places[name]) for name in names])[:-1]
-        fit, fastest, rows = TimeScaleFit(), [math.nan], 0
+        fit = TimeScaleFit()
+        fastest = [math.nan]
+        rows = 0
         for _, values in self._table.blocks(chosen) if names else ():
             time = raw[rows : rows + len(values)]
             columns = np.split(values * factors, ends, axis=1)
@@ -457,7 +462,8 @@ class _CsvFile:
         twins = [pair for pair in self.header.twins if pair[0] in (*chosen, self.header.time)]
         read = list(dict.fromkeys([*chosen, *chain(*twins)]))
         silent = [name for name in fields if name in METER_FIELDS]  # NaN while the meter is
-        self._rejected, self._first = Counter(), None
+        self._rejected = Counter()
+        self._first = None
         done = 0
         for rows, values in self._table.blocks(read):
             self._compare(twins, read, rows, values)
@@ -483,7 +489,8 @@ class _CsvFile:
                 problem = "is far from the times around it"
                 self._reject("impossible times", lines[far], self.header.time, problem)
             good &= keep
-            columns, at = {TIME: time[good]}, 0
+            columns = {TIME: time[good]}
+            at = 0
             for name in fields:
                 width = len(self.header.places[name])
                 columns[name] = values[good, at] if width == 1 else values[good, at : at + width]
@@ -513,7 +520,8 @@ class _CsvFile:
             values: of the rows [n, k].
         """
         for first, second in twins:
-            one, other = values[:, read.index(first)], values[:, read.index(second)]
+            one = values[:, read.index(first)]
+            other = values[:, read.index(second)]
             differ = (one != other) & ~(np.isnan(one) & np.isnan(other))
             if not differ.any():
                 continue

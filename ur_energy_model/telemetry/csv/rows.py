@@ -59,8 +59,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
                         problem = "has a line of a million characters"
                         raise RecordingError(path, problem, "name a CSV recording")
                     if number == 1 and "\0" in line:
-                        problem, remedy = "is not text", "name a CSV recording, in UTF-8"
-                        raise RecordingError(path, problem, remedy)
+                        remedy = "name a CSV recording, in UTF-8"
+                        raise RecordingError(path, "is not text", remedy)
                     if not line.isspace():
                         yield number, line
     except OSError as error:

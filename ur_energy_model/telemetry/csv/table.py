@@ -104,7 +104,8 @@ class CsvTable:
     """
 
     def __init__(self, path: Path, options: CsvOptions, note: Callable[[str], None]) -> None:
-        self.path, self._note = path, note
+        self.path = path
+        self._note = note
         self.rows_read = 0
         self.cut_off: BadRow | None = None
         self.header = self._open(options)
@@ -142,7 +143,8 @@ class CsvTable:
         for count, (number, line) in enumerate(chain(self._rows(), [(0, "")])):  # the end
             if rows and (not line or len(rows) == _BLOCK_ROWS or size > _BLOCK_CHARACTERS):
                 yield rows, self.numbers([text for _, text in rows], chosen)
-                rows, size = [], 0
+                rows = []
+                size = 0
             if wanted is None or not line or wanted[count]:
                 rows.append((number, line))
                 size += len(line)
@@ -152,8 +154,10 @@ class CsvTable:
 
         A row with another number of columns is refused, because its values may belong to others.
         """
-        dialect, width = self._dialect, self._width
-        self.rows_read, self.cut_off = 0, None
+        dialect = self._dialect
+        width = self._width
+        self.rows_read = 0
+        self.cut_off = None
         other: BadRow | None = None
         for number, line in lines_of(self.path):
             if number < self._start or line.startswith(_COMMENTS):
@@ -217,7 +221,8 @@ class CsvTable:
 
     def _unquoted(self, texts: Sequence[str]) -> tuple[Sequence[str], str | None]:
         """Rows without the quotes around cells, and what delimits their cells then."""
-        dialect, delimiter = self._dialect, self._dialect.delimiter
+        dialect = self._dialect
+        delimiter = dialect.delimiter
         if not any('"' in text for text in texts):
             return texts, delimiter
         if delimiter is not None and all(
@@ -313,7 +318,9 @@ class CsvTable:
         self, options: CsvOptions, titles: list[str] | None, first: str, rows: Sequence[str]
     ) -> CsvHeader:
         """The columns by the options, or else by the cells of the line that names them."""
-        path, names, dialect = self.path, options.columns, self._dialect
+        path = self.path
+        names = options.columns
+        dialect = self._dialect
         if options.layout is not None:
             if names is not None:
                 raise RecordingError(path, "--columns and --layout exclude each other", "give one")

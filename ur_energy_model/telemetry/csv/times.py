@@ -67,7 +67,8 @@ def date_seconds(text: str) -> float:
         return _day_seconds(text)
     names = ("year", "month", "day", "hour", "minute")
     year, month, day, hour, minute = (int(match[name]) for name in names)
-    second, fraction = int(match["second"] or 0), float(f"0.{match['fraction'] or 0}")
+    second = int(match["second"] or 0)
+    fraction = float(f"0.{match['fraction'] or 0}")
     moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
     return moment.timestamp() - _zone_seconds(match["zone"] or "Z") + fraction
 
@@ -208,7 +209,8 @@ def unit_by_numbers(time: Array) -> tuple[str, str] | None:
 
     `time` are the numbers of the rows as written [n].
     """
-    step, start = mean_step(time), _magnitude(time)
+    step = mean_step(time)
+    start = _magnitude(time)
     epoch = _unit_since_epoch(start, step)
     if math.isnan(step):
         return epoch or "s", "the time does not advance"
@@ -223,7 +225,8 @@ def unit_by_numbers(time: Array) -> tuple[str, str] | None:
 
 def unit_by_name(name: str, time: Array) -> tuple[str, str] | None:
     """Unit of a column that numbers alone leave open, by its name or a likely date."""
-    step, start = mean_step(time), _magnitude(time)
+    step = mean_step(time)
+    start = _magnitude(time)
     epoch = _unit_since_epoch(start, step)
     if epoch is not None:
         return epoch, "by its magnitude, that of a date"
@@ -314,7 +317,8 @@ def row_order(path: Path, time: Array) -> tuple[Mask, bool, int]:
     few = min(_FEW_RESTARTS + len(kept) / _ROWS_PER_RESTART, len(kept) / _ROWS_BETWEEN_RESTARTS)
     if count <= few and (steps[back] < -_SPIKE * period).all():
         cuts = np.flatnonzero(back)
-        starts, ends = kept[np.append(0, cuts + 1)], kept[np.append(cuts, len(kept) - 1)]
+        starts = kept[np.append(0, cuts + 1)]
+        ends = kept[np.append(cuts, len(kept) - 1)]
         joins = (starts[:, None] - ends) / period
         if not ((joins > 0.5) & (joins < 2.5)).any():  # no piece continues another one
             return keep, False, count
@@ -502,7 +506,8 @@ def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -
     found = mean_step(time)
     if coarse:
         full = _full(groups)
-        steps, counts = np.diff(groups.times, append=np.inf)[full], groups.counts[full]
+        steps = np.diff(groups.times, append=np.inf)[full]
+        counts = groups.counts[full]
         # Rows are missing in a group with a pause shorter than a step of the coarse clock.
         usual = float(np.median(counts)) if counts.size else 0.0
         whole = counts >= usual - max(1.0, _FEWER_ROWS * usual)
