@@ -8,7 +8,7 @@ with a factor of 1 where times are in seconds. A clock that counts in millisecon
 0.001, positions in degrees beside speeds in rad/s have one of 57.3. The least-squares estimate of
 the factor and its R^2 need sums only, so that recordings of any length are followed in constant
 memory. On recordings of real arms from 10 to 500 Hz the factor is 1 within 0.5 %. Where an arm
-moves to and fro between two samples (steps of seconds) R^2 is small, and only the ratio of the
+moves back and forth between two samples (steps of seconds) R^2 is small, and only the ratio of the
 paths remains, which is right within a factor of three.
 """
 

@@ -233,6 +233,14 @@ def test_a_rate_stands_for_times(tmp_path: Path) -> None:
     assert reader.time.column is None
 
 
+def test_a_group_of_more_rows_than_its_step_has_room_for_is_refused() -> None:
+    """One row in the only full step shows 0.5 Hz, which the nine of the last step contradict."""
+    time = np.repeat([0.0, 1.0, 3.0], [3, 1, 9])
+    first = first_of_equals(time, np.arange(len(time)))
+    with pytest.raises(ValueError, match="9 rows"):
+        spread_equal_times(time, first, None)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(1, 9)), min_size=1, max_size=40),

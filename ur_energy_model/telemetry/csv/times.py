@@ -513,20 +513,25 @@ def _period(time: Array, groups: _Groups, rate: float | None, *, coarse: bool) -
         whole = counts >= usual - max(1.0, _FEWER_ROWS * usual)
         rows = int(counts[whole].sum())
         found = float(steps[whole].sum()) / rows if rows else math.nan
+    most = int(groups.counts.max())
     if rate is None:
         if not math.isfinite(found):
-            raise ValueError(f"is the same in {int(groups.counts.max())} rows")
+            raise ValueError(f"is the same in {most} rows")
         if found < _FASTEST_SPREAD:
-            raise ValueError(f"is the same in up to {int(groups.counts.max())} rows")
-        return found
-    problem = differs_from_rate(found, rate) if coarse else None
+            raise ValueError(f"is the same in up to {most} rows")
+        period = found
+        problem = None
+    else:
+        period = 1.0 / rate
+        problem = differs_from_rate(found, rate) if coarse else None
     resolution = _resolution(groups)
-    most = int(groups.counts.max())
-    if coarse and resolution is not None and most - 1 > _PAUSE * resolution * rate:
-        problem = problem or f"has {most} rows within {resolution:.3g} s, more than {rate:g} Hz"
+    if coarse and resolution is not None and (most - 1) * period > _PAUSE * resolution:
+        problem = problem or (
+            f"has {most} rows within {resolution:.3g} s, more than {1.0 / period:.4g} Hz"
+        )
     if problem is not None:
         raise ValueError(problem)
-    return 1.0 / rate
+    return period
 
 
 def _even_times(groups: _Groups, period: float, resolution: float) -> Array | None:
