@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ur_energy_model.cli.parser import build_parser
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import OVERLOAD, available_robots, check_payload, load_robot
 from ur_energy_model.nodes.parameters import NODES
 from ur_energy_model.options import address_hint, is_address, number
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.typed_numbers import likely_form, right_form
 
 

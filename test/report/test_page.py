@@ -17,6 +17,7 @@ from test.optimization.hand_made import hand_made_cycle, sampled
 from test.optimization.simulated_cycle import arm_model
 from test.report.browser import Browser
 from ur_energy_model.energy.prediction import predict_energy
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.optimization.cycle import motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving
@@ -37,7 +38,6 @@ from ur_energy_model.report.page import (
     Tile,
     render,
 )
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, Statement, judge
 from ur_energy_model.trajectory.plan import Plan
 

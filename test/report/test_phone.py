@@ -14,13 +14,13 @@ from test.report.browser import Browser
 from test.report.conftest import explained_recording, write_bag
 from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.energy.program import LINE, parse_script
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.optimize import optimize_cycle
 from ur_energy_model.report.optimization import make_optimization_report, optimization_page
 from ur_energy_model.report.page import Page, render
 from ur_energy_model.report.profile import profile_page
 from ur_energy_model.report.report import make_report, report_page
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.samples import Telemetry
 
 PHONE = 400

@@ -10,6 +10,7 @@ import pytest
 
 from test.plant.synthetic_plant import Arm, Work, write_plant
 from test.report.browser import Browser
+from ur_energy_model.energy.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.plant.database import HistoryDatabase, Period
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.report.chart import BarChart, HeatMap, LineChart
@@ -21,7 +22,6 @@ from ur_energy_model.report.plant import (
     plant_charts,
     plant_page,
 )
-from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -14,6 +14,7 @@ from test.report.conftest import MakeBag
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.meter import MeterReading, integrate
 from ur_energy_model.energy.powers import ArmState
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import WallEnergy
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -32,7 +33,6 @@ from ur_energy_model.report.shift import (
     shift_charts,
     shift_table,
 )
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.samples import Telemetry, find_gaps
 
 PAPER_FIGURES = {

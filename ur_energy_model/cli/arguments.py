@@ -11,6 +11,7 @@ from typing import Any
 
 from ur_energy_model.cli.output import note, progress, warn
 from ur_energy_model.cli.parser import BAG_SUFFIXES, is_recording
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.errors import InputError, RecordingError, UrEnergyError, WrongRobotError
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
 from ur_energy_model.model.energy_model import EnergyModel
@@ -18,7 +19,6 @@ from ur_energy_model.model.generic import generic_model, model_entry, model_word
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import check_payload, load_robot
 from ur_energy_model.model.setup import Payload
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Progress
 

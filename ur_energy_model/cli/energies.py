@@ -34,6 +34,7 @@ from ur_energy_model.cli.output import (
     progress,
     warn,
 )
+from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.prediction import predict_energy, too_weak
@@ -54,7 +55,10 @@ from ur_energy_model.typing import Progress
 if TYPE_CHECKING:
     import argparse
 
+    from ur_energy_model.consistency.contradiction import Contradiction
     from ur_energy_model.identification.evaluation import Metrics
+    from ur_energy_model.model.energy_model import EnergyModel
+    from ur_energy_model.model.setup import Payload
 
 
 def estimate(options: argparse.Namespace) -> None:
@@ -69,7 +73,7 @@ def estimate(options: argparse.Namespace) -> None:
         check_output(options.csv, overwrite=options.overwrite)
     chosen = chosen_model(path, options.robot, options.bags)
     model = with_payload(chosen.model, options.payload)
-    work = partial(estimate_energy, model, same_arm=options.same_arm)
+    work = partial(_estimated, model, payload=options.payload, same_arm=options.same_arm)
 
     def here(bag: Path, report: Progress) -> EnergySummary:
         if out is None:
@@ -103,6 +107,16 @@ def estimate(options: argparse.Namespace) -> None:
     for written, path in (("powers over time", options.csv), ("energy topics", out)):
         if path is not None:
             note(f"{written} written to {path}")
+
+
+def _estimated(
+    model: EnergyModel, bag: Path, *, payload: Payload | None, same_arm: bool, **how: Any
+) -> EnergySummary:
+    """Energies of a recording, and what it shows of the payload that was set or stated."""
+    from ur_energy_model.identification.payload_check import payload_contradictions
+
+    summary = estimate_energy(model, bag, same_arm=same_arm, **how)
+    return with_contradictions(summary, payload_contradictions(model, bag, stated=payload))
 
 
 def _show_many(
@@ -183,7 +197,7 @@ def evaluate(options: argparse.Namespace) -> None:
     model = model_needed(options, options.bags[0])
     with_payload(model, options.payload)  # checks it
     work = partial(
-        evaluation.evaluate,
+        _evaluated,
         model,
         payload=options.payload,
         anchor=not options.no_anchor,
@@ -233,6 +247,15 @@ def evaluate(options: argparse.Namespace) -> None:
             if entry["motion"] != "unknown":
                 print_line(f"{entry['bag']}: {MOTION_WORDS[entry['motion']]}")
     report_failed(failed, len(results))
+
+
+def _evaluated(model: EnergyModel, bag: Path, *, payload: Payload | None, **how: Any) -> Metrics:
+    """METRICS of a recording, and what it shows of the payload that was set or stated."""
+    from ur_energy_model.identification.evaluation import evaluate
+    from ur_energy_model.identification.payload_check import payload_contradictions
+
+    metrics = evaluate(model, bag, payload=payload, **how)
+    return with_contradictions(metrics, payload_contradictions(model, bag, stated=payload))
 
 
 def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> None:
@@ -294,6 +317,7 @@ _NULL_ENERGY = "null_energy_error_percent"
 def predict(options: argparse.Namespace) -> None:
     """`ur_energy predict`: the energy of a planned trajectory."""
     from ur_energy_model.identification import evaluation
+    from ur_energy_model.identification.payload_check import payload_contradictions
 
     session: Path | None = options.session
     chosen = chosen_model(options.model, options.robot, [] if session is None else [session])
@@ -302,17 +326,25 @@ def predict(options: argparse.Namespace) -> None:
         setup = evaluation.recorded_setup(model, session)
         model = replace(model, setup=setup, setup_source="recorded")
     model = with_payload(model, options.payload)
+    contradictions: tuple[Contradiction, ...] = ()
     if session is not None:
+        contradictions = payload_contradictions(model, session, stated=options.payload)
         model = model.in_session(evaluation.identify_session(model, session))
     plan = read_plan(options.trajectory, [joint.name for joint in model.joints])
     robot = model.description()
-    plan, warnings = checked_plan(plan, robot.max_acceleration)
+    plan, plan_warnings = checked_plan(plan, robot.max_acceleration)
     energy = predict_energy(model, plan)
-    warnings = [*warnings, *too_weak(energy, robot)]
+    doubts = [each.words() for each in contradictions]
+    warnings = [*doubts, *plan_warnings, *too_weak(energy, robot)]
     warn(warnings)
     if options.json:
         adapted = evaluation.session_json(model.session)
-        content = {**energy.as_json(), "session": adapted, "warnings": warnings}
+        content = {
+            **energy.as_json(),
+            "session": adapted,
+            "warnings": warnings,
+            "contradictions": [each.as_json() for each in contradictions],
+        }
         print_json({"model": chosen.entry, **content})
         return
     print_line(
@@ -378,6 +410,7 @@ def report(options: argparse.Namespace) -> None:
                 "bytes": len(page.encode()),
                 "figures": figures,
                 **picked(made, "verdict warnings serials"),
+                "contradictions": [each.as_json() for each in made.contradictions],
                 **picked(shift, "energy seconds idle_share"),
                 **made.wall.as_json(),
                 "cost": tariff.cost(shift.energy, made.wall.energy),

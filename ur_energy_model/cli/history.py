@@ -29,13 +29,13 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.codec import plain
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.tariff import JOULES_PER_KWH
 from ur_energy_model.errors import InputError, UrEnergyError, span
 from ur_energy_model.files import check_output, user_path, write_text
 from ur_energy_model.interrupts import on_stop_signal
 from ur_energy_model.plant.schema import model_key
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
-from ur_energy_model.report.tariff import JOULES_PER_KWH
 from ur_energy_model.telemetry.samples import RecordingInfo, arm_name
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, requi
 from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.experiment.same_arm import arm_of_recording
 from ur_energy_model.files import check_output, check_output_folder, write_text
+from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -69,6 +70,10 @@ def run(options: argparse.Namespace) -> None:
     )
     with progress("optimizing the cycle") as report:
         optimized = optimize_cycle(model, options.bag, wanted, progress=report)
+    contradictions = payload_contradictions(model, options.bag)
+    doubts = [each.words() for each in contradictions]
+    optimized = replace(optimized, notes=[*doubts, *optimized.notes])
+    warnings = [*doubts, *warnings]
     robot = model.description()
     if options.output is not None:
         for path, purpose in export_cycle(optimized, robot, options.output).items():
@@ -86,7 +91,8 @@ def run(options: argparse.Namespace) -> None:
         write_text(page, render(optimization_page(made)))
         note(f"page written to {page}; open it in a browser")
     if options.json:
-        print_json({**optimized.as_json(), "warnings": warnings})
+        found = [each.as_json() for each in contradictions]
+        print_json({**optimized.as_json(), "warnings": warnings, "contradictions": found})
     else:
         warn(warnings)
         print_cycle(optimized, pareto=options.pareto)

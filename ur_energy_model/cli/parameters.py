@@ -156,6 +156,7 @@ def payload(options: argparse.Namespace) -> None:
                 "gravity_source torque_rms misfit samples",
                 center_of_mass=found.payload.center_of_mass,
             ),
+            "contradictions": [each.as_json() for each in found.contradictions],
             **({} if constants is None else {"torque_constants": constants}),
         }
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def run(options: argparse.Namespace) -> None:
     bags = [options.bag] if options.compare is None else [options.bag, options.compare]
     chosen = chosen_model(options.model, options.robot, bags)
 
+    from ur_energy_model.identification.payload_check import payload_contradictions
     from ur_energy_model.plant.database import shift_starts, time_zone
 
     shifts = () if options.shifts is None else shift_starts(options.shifts)
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
             )
 
     found = profile(options.bag, options.script)
+    doubted = payload_contradictions(chosen.model, options.bag)
+    found = replace(found, contradictions=(*doubted, *found.contradictions))
     changes: list[dict[str, Any]] = []
     content: dict[str, Any] = {"model": chosen.entry, **found.as_json()}
     if options.compare is not None:

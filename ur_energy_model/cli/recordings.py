@@ -319,7 +319,10 @@ def recover(options: argparse.Namespace) -> None:
 
 def inspect(options: argparse.Namespace) -> None:
     """Assess a recording and print what it is suited for."""
+    from ur_energy_model.consistency.contradiction import with_contradictions
+    from ur_energy_model.identification.payload_check import payload_contradictions
     from ur_energy_model.identification.quality import assess
+    from ur_energy_model.model.generic import generic_model, generic_models
 
     batches = checked_clock(iterate_bag(options.bag), options.bag)
     first = next(batches)
@@ -327,6 +330,9 @@ def inspect(options: argparse.Namespace) -> None:
     known = options.robot is not None or name in available_robots()
     robot = load_robot(name) if known and name is not None else None
     quality = assess(chain([first], batches), robot=robot)
+    if robot is not None and robot.source in generic_models():
+        shown = payload_contradictions(generic_model(robot), options.bag)
+        quality = with_contradictions(quality, shown)
     if options.json:
         print_json({"bag": options.bag, **quality.as_dict()})
         return

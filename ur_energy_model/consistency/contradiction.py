@@ -10,9 +10,9 @@ and returns the contradictions that it finds; commands, nodes and reports treat 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ur_energy_model import codec
 from ur_energy_model.errors import InputError
@@ -53,6 +53,35 @@ class Contradiction:
         """The contradiction as an entry of `contradictions` in JSON output."""
         content: dict[str, Any] = codec.plain(self)
         return {**content, "words": self.words()}
+
+
+class Doubtful(Protocol):
+    """A dataclass of results: its warnings for the user, one line each, and contradictions."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The contradictions in words are among them."""
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Statements about the recording that it does not agree with."""
+
+
+Result = TypeVar("Result", bound=Doubtful)
+
+
+def with_contradictions(result: Result, found: Iterable[Contradiction]) -> Result:
+    """The same results with further contradictions, which come first among the warnings."""
+    further = tuple(found)
+    changed: Any = result
+    return cast(
+        Result,
+        replace(
+            changed,
+            contradictions=(*further, *result.contradictions),
+            warnings=(*(each.words() for each in further), *result.warnings),
+        ),
+    )
 
 
 class ContradictionError(InputError):

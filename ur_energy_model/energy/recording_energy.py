@@ -100,7 +100,7 @@ class EnergySummary:
     state_energy: dict[ArmState, float]
     session: SessionStandby  #: the session's standby power
     warnings: tuple[str, ...] = ()  #: for the user, one line each
-    #: statements about the recording that it does not agree with
+    #: statements about the recording that it does not agree with; also in `warnings`, in words
     contradictions: tuple[Contradiction, ...] = ()
     #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import (
@@ -88,15 +89,18 @@ class Metrics:
     motion: Motion = "unknown"  # relation to the recordings that the model was fitted to
     warnings: tuple[str, ...] = ()  # for the user, one line each
     serials: Mapping[str, str | None] = field(default_factory=dict)  # of the arms, see `serials`
+    # Statements about the recording that it does not agree with; also in `warnings`, in words
+    contradictions: tuple[Contradiction, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**content, "contradictions": [each.as_json() for each in self.contradictions]}
 
     def for_model_file(self) -> dict[str, Any]:
         """METRICS as a model keeps them of the recordings it was identified with."""
         content = self.as_json()
-        del content["warnings"]
+        del content["warnings"], content["contradictions"]
         return content
 
 

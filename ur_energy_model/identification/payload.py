@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError, InputError
-from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_dynamics
+from ur_energy_model.identification.dynamics import estimate_dynamics
 from ur_energy_model.identification.evaluation import ANOTHER_ARM
 from ur_energy_model.identification.filtered_motion import (
     NO_MOTION,
@@ -29,10 +31,8 @@ from ur_energy_model.identification.payload_columns import (
     solve_payload,
 )
 from ur_energy_model.identification.physical_consistency import possible_inertia
-from ur_energy_model.identification.recording import SessionData, read_recording
+from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.identification.torque_constants import (
-    ARM_SPREAD,
-    JOINT_SPREAD,
     deviation_without_links,
 )
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
@@ -78,6 +78,8 @@ class PayloadEstimate:
     gravity_source: str = "model"  # or "estimated", from the bag's target_moment
     controller_mass: float = float("nan")  # set there, from target_moment [kg]; NaN if unknown
     warnings: tuple[str, ...] = ()  # for the user, one line each
+    # Of the payload set in the controller, with the currents; also in `warnings`, in words
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -109,7 +111,7 @@ def identify_payload(
         raise InputError("--known-payload", f"{known_mass:g} kg", "give a mass above zero")
     described = model.description(robot)
     calibration: PayloadCalibration | None = None
-    warnings: tuple[str, ...] = ()
+    warnings, contradictions = list[str](), list[Contradiction]()
     # Mass 0 makes a recording that of the empty flange.
     for path, mass in [*([] if empty is None else [(empty, 0.0)]), (bag, known_mass)]:
         with closing(read_recording(path, described, progress=progress)) as recording:
@@ -133,9 +135,17 @@ def identify_payload(
             )
             least, known = REPEATABLE * float(described.mass.sum()), serials(model, recording.info)
             compared = in_controller if mass is None else float("nan")
-            warnings += tuple(_warnings(path, found, known, compared, least))
+            doubts = [*_warnings(path, found, known, compared, least)]
+            contradictions += [each for each in doubts if isinstance(each, Contradiction)]
+            warnings += [each if isinstance(each, str) else each.words() for each in doubts]
             calibration = found.calibration
-    return replace(found, gravity_source=source, controller_mass=in_controller, warnings=warnings)
+    return replace(
+        found,
+        gravity_source=source,
+        controller_mass=in_controller,
+        warnings=tuple(warnings),
+        contradictions=tuple(contradictions),
+    )
 
 
 def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> EnergyModel:
@@ -168,45 +178,87 @@ def with_torque_constants(model: EnergyModel, estimate: PayloadEstimate) -> Ener
     return replace(model, joints=tuple(joints), payload_calibration=calibration)
 
 
+class ShownPayload(NamedTuple):
+    """The payload that the currents of a recording show."""
+
+    mass: float  # without constraint [kg]; below zero by errors, and of a wrong mounting or arm
+    std: float  # [kg]
+    least: float  # smallest difference that counts [kg]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the mass [kg]."""
+        half = CONFIDENCE * self.std
+        return self.mass - half, self.mass + half
+
+
+def contradiction_of_payload(
+    stated: float, shown: ShownPayload, *, by_user: bool = False, source: str | Path = ""
+) -> Contradiction:
+    """The contradiction between the payload that was set, or stated by the user, and the currents.
+
+    Args:
+        stated: mass [kg].
+        shown: what the currents show.
+        by_user: whether the user stated the mass, not the controller.
+        source: recording to be named, none where the user knows which one it is.
+    """
+    mass = max(shown.mass, 0.0)
+    low, high = shown.interval
+    who = "--payload states" if by_user else "the controller computes with"
+    remedy = (
+        f"give --payload {mass:.2f}, or none"
+        if by_user
+        else f"set {mass:.2f} kg in the controller (set_payload) and record again; until then "
+        "energies that follow from the motion, as those of optimize and predict, are off"
+    )
+    return Contradiction(
+        subject="payload",
+        stated=f"{source}{': ' if source else ''}{who} a payload of {max(stated, 0.0):.2f} kg",
+        shown=f"the motor currents show {mass:.2f} kg",
+        evidence=f"{low:.2f} to {high:.2f} kg with 95 % confidence",
+        remedy=remedy,
+    )
+
+
 def _warnings(
     bag: str | Path,
     estimate: PayloadEstimate,
     known: dict[str, str | None],
     in_controller: float,
     least: float,
-) -> Iterator[str]:
+) -> Iterator[str | Contradiction]:
     """Where the model is not of the arm or no longer fits it, or the payload is not the set one.
 
     `known` are the serial numbers of model and recording, `in_controller` the mass set there, NaN
     where it is not compared, and `least` the smallest difference that counts [kg].
     """
     same = same_serial(known["model"], known["recording"])
-    (low, high), shown = estimate.interval, estimate.shown_mass
-    interval = f"({low:.2f} to {high:.2f} kg with 95 % confidence)"
-    found, set_mass = max(shown, 0.0), max(in_controller, 0.0)
+    unexplained = float(np.nan_to_num(estimate.misfit)) / ANOTHER_ARM
     if same is False:
         yield (
             f"{bag}: the model is of arm {known['model']}, the recording of arm "
             f"{known['recording']}, so do not trust the mass; use a model of this very arm"
         )
-    elif estimate.misfit > ANOTHER_ARM:
+        return
+    # What the model does not explain of its own arm makes the payload as much less certain.
+    shown = ShownPayload(estimate.shown_mass, estimate.mass_std * max(unexplained, 1.0), least)
+    low, high = shown.interval
+    found, set_mass = max(shown.mass, 0.0), max(in_controller, 0.0)
+    compared = not np.isnan(in_controller) and (same is True or unexplained <= 1.0)
+    if compared and high < -least:
+        yield (
+            f"{bag}: the currents are lower than those of the bare arm, as with {shown.mass:.2f} "
+            f"kg ({low:.2f} to {high:.2f} kg with 95 % confidence): mounting, robot file or model "
+            "do not fit this arm; identify it again"
+        )
+    elif compared and not low <= set_mass <= high and abs(found - set_mass) > least:
+        yield contradiction_of_payload(set_mass, shown, source=bag)
+    if unexplained > 1.0:
         remedy = "identify it again, from more motion" if same else "use a model of this very arm"
         yield (
             f"{bag}: the model's error is {estimate.misfit:.0f} times that in the recordings it "
             f"was identified from, so do not trust the mass; {remedy}"
-        )
-    elif np.isnan(in_controller):
-        return
-    elif high < -least:
-        yield (
-            f"{bag}: the currents are lower than those of the bare arm, as with {shown:.2f} kg "
-            f"{interval}: mounting, robot file or model do not fit this arm; identify it again"
-        )
-    elif not low <= set_mass <= high and abs(found - set_mass) > least:
-        yield (
-            f"{bag}: the currents show {found:.2f} kg {interval}, but the controller computes with "
-            f"{set_mass:.2f} kg; check the payload and set the right one in the controller "
-            "(set_payload)"
         )
 
 
@@ -313,7 +365,7 @@ def estimate_payload(
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
         if calibration is None:
             gain = np.diag(REPEATABLE**2 + _gain_error(model) ** 2)
-            prior = _prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
+            prior = calibration_prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
         else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
             covariance = calibration.covariance.copy()
             gains = CalibrationLayout(columns.dof).link_gain
@@ -335,7 +387,7 @@ def estimate_payload(
             f"payload not determined (± {CONFIDENCE * mass_std:.1f} kg), because it hardly loads "
             "the joints that move; record a motion of all joints (ur_energy excite)"
         )
-    found = _possible(payload, mass_std)
+    found = possible_payload(payload, mass_std)
     center_std = np.full(3, np.nan)
     if found.mass > 0.0 and found.center_of_mass.any():
         slopes = np.concatenate([-found.center_of_mass[:, None], np.eye(3)], axis=1) / mass
@@ -361,7 +413,7 @@ def estimate_payload(
     )
 
 
-def _possible(payload: Array, mass_std: float) -> Payload:
+def possible_payload(payload: Array, mass_std: float) -> Payload:
     """Physically possible payload of inertial parameters [10]; its centre where it is known."""
     mass = float(payload[MASS])
     if mass <= max(_LEAST_MASS, _SIGNIFICANT * mass_std):
@@ -371,7 +423,7 @@ def _possible(payload: Array, mass_std: float) -> Payload:
     return Payload(mass, center, inertia)
 
 
-def _prior(
+def calibration_prior(
     columns: PayloadColumns, gain: Array, covariance: Array, *, empty: bool = False
 ) -> PayloadCalibration:
     """Published links; link gains [n], their covariance [n, n]; correlated payload gains."""
@@ -392,184 +444,3 @@ def _gain_error(model: EnergyModel) -> Array:
         _WITH_LOAD_FRICTION if LOAD in joint.friction.parameters else 1.0 for joint in model.joints
     ]
     return np.array([deviation_without_links(joint) for joint in model.joints]) * share
-
-
-# Check of the payload set in the controller while the arm was identified.
-#
-# target_moment contains the payload set in the controller, the currents the actual one. A wrong
-# setting biases torque constants and friction: with 1 kg on the wrists of a UR5e and none set,
-# their torque constants come out a third too small. The payload is therefore identified once more
-# from the currents, with torque constants as uncertain as those of the arm's type and unknown
-# friction. Motors of one size are alike in an arm, so joints that the payload hardly loads
-# determine the torque constants of those that it loads.
-
-_LONGEST = 60.0  # motion of a recording that the check uses [s]; more adds hardly any information
-_LEAST_SHARE = 0.015
-"""Smallest difference that is reported, relative to the mass of all links: with free torque
-constants, errors of the published links appear as a payload of this size (seen on a UR10e)."""
-
-
-_SET_ERROR, _SET_SHARE = 0.05, 0.02
-"""Deviation of a payload from the right one set in the controller [kg], and relative, assumed."""
-
-
-@dataclass(frozen=True)
-class PayloadCheck:
-    """Payload that a model was identified with, and the one identified from the currents."""
-
-    source: str  # the recording
-    controller_mass: float  # set in the controller or given by the user [kg]
-    # Identified, without constraint [kg]
-    mass: float
-    std: float
-    least: float  # smallest difference that counts [kg]
-    payload: Payload  # identified, physically possible
-    estimate: PayloadEstimate  # from this recording alone
-    common: PayloadCalibration  # its prior, without what the recording alone has of it
-
-    @property
-    def score(self) -> float:
-        """Difference from the mass that was set, over what makes it a contradiction."""
-        return abs(self.mass - self.controller_mass) / max(CONFIDENCE * self.std, self.least)
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether the currents contradict the payload that was set."""
-        return self.score > 1.0
-
-    @property
-    def warning(self) -> str:
-        """The contradiction in one line for the user."""
-        half = CONFIDENCE * self.std
-        return (
-            f"{self.source}: the currents show a payload of {max(self.mass, 0.0):.2f} kg "
-            f"({self.mass - half:.2f} to {self.mass + half:.2f} kg with 95 % confidence) where the "
-            f"model was identified with {self.controller_mass:.2f} kg; torque constants and "
-            "friction are then biased: give the right mass with --payload, or none"
-        )
-
-
-def check_payload(
-    model: EnergyModel, robot: RobotDescription, recording: SessionData, own: RecordingDynamics
-) -> tuple[PayloadCheck, ...]:
-    """Identified payload of a recording and the one that its torques were computed with.
-
-    Nothing for recordings with a changing payload or too little motion, and for arms without
-    torque constants in the robot file. `model` was identified from the recording, perhaps with
-    others; `own` are its setups as used for the currents.
-    """
-    motions, lasted = list[FilteredMotion](), 0.0
-    for motion in recording.motions:
-        motions.append(motion)
-        lasted += float(motion.time[-1] - motion.time[0])
-        if lasted > _LONGEST:
-            break
-    usual = robot.torque_constant
-    if not np.isfinite(usual).all() or not motions or len(recording.payloads) > 1:
-        return ()
-    columns = PayloadColumns(model, robot, model.setup.gravity)
-    gain = columns.torque_constant / usual
-    each = JOINT_SPREAD**2 + OWN_ERROR**2
-    alike = ARM_SPREAD**2 * (usual[:, None] == usual) + each * np.eye(len(usual))
-    prior = _prior(columns, gain, np.outer(gain, gain) * alike)
-    setup, _ = own.setup_and_delay(motions[0].payload[0])
-    narrow = ParallelFilter(recording.cutoff)
-    try:
-        found = estimate_payload(
-            model, robot, setup.gravity, motions, narrow, calibration=prior, free_drives=True
-        )
-    except IdentificationError:
-        return ()
-    carried, source = own.carried or setup.payload, str(recording.path)
-    least, std = _LEAST_SHARE * float(columns.masses.sum()), found.mass_std
-    values = carried.mass, found.shown_mass, std, least, found.payload
-    return (PayloadCheck(source, *values, found, prior),)
-
-
-def check_together(
-    checks: Sequence[PayloadCheck], identified: Collection[str] = ()
-) -> list[PayloadCheck]:
-    """The checks of recordings of one arm, whose links and drives are the same in all of them.
-
-    Each payload is free, given those of the other recordings: as set where nothing contradicts
-    that, else free as well, like those that alone contradict it and of `identified` sources. Of
-    recordings that contradict each other, the one is doubted whose payload all currents together
-    show to be another one. Products of normal distributions in information form; of each
-    recording's gains, what friction alone changes is its own.
-    """
-    if len(checks) < 2:
-        return list(checks)
-    evidence = [_Evidence(each) for each in checks]
-    free = [_given_others(evidence, k, ()).score for k in range(len(checks))]
-    believed = {
-        k
-        for k, check in enumerate(checks)
-        if check.source not in identified and not check.contradicts
-    }
-    while True:
-        found = [_given_others(evidence, k, believed) for k in range(len(checks))]
-        doubted = [k for k in believed if found[k].contradicts]
-        if not doubted:
-            return found
-        believed.remove(max(doubted, key=lambda k: (free[k], found[k].score)))
-
-
-class _Evidence:
-    """What one recording shows of its payload and of the arm, without priors of the arm.
-
-    In units of the arm's prior and of the payload's deviation, so that the matrices are well
-    conditioned.
-    """
-
-    def __init__(self, check: PayloadCheck) -> None:
-        self.check, common, prior = check, check.common, check.estimate.prior
-        values, covariance = check.estimate.joint
-        arm = np.sqrt(np.diag(common.covariance))
-        self.unit = np.concatenate([np.sqrt(np.diag(covariance)[:COUNT]), arm])
-        self.middle = common.vector  # of the arm; deviations from it are normal about zero
-        self.prior = common.covariance / np.outer(arm, arm)
-        self.own = (prior.covariance - common.covariance) / np.outer(arm, arm)
-        self.information = np.linalg.inv(covariance / np.outer(self.unit, self.unit))
-        mean = (values - np.concatenate([np.zeros(COUNT), self.middle])) / self.unit
-        self.weighted = self.information @ mean
-        self.information[COUNT:, COUNT:] -= np.linalg.inv(self.prior + self.own)
-
-    def of_arm(self, *, believed: bool) -> tuple[Array, Array]:
-        """Information about the arm, and the product with its mean; `believed`: payload as set."""
-        information, weighted = self.information.copy(), self.weighted.copy()
-        if believed:
-            mass = self.check.controller_mass
-            precision = (self.unit[MASS] / np.hypot(_SET_ERROR, _SET_SHARE * mass)) ** 2
-            information[MASS, MASS] += precision
-            weighted[MASS] += precision * mass / self.unit[MASS]
-        load, arm = slice(0, COUNT), slice(COUNT, None)
-        gain = np.linalg.solve(information[load, load], information[load, arm]).T
-        shown = information[arm, arm] - gain @ information[load, arm]
-        product = weighted[arm] - gain @ weighted[load]
-        kept = np.linalg.inv(np.eye(len(shown)) + shown @ self.own)
-        return kept @ shown, kept @ product
-
-
-def _given_others(
-    evidence: Sequence[_Evidence], index: int, believed: Collection[int]
-) -> PayloadCheck:
-    """The check of one recording with what the others show of the arm."""
-    one, arm = evidence[index], slice(COUNT, None)
-    information, product = np.linalg.inv(one.prior), np.zeros(len(one.prior))
-    for k, other in enumerate(evidence):
-        if k != index:
-            shown = other.of_arm(believed=k in believed)
-            information, product = information + shown[0], product + shown[1]
-    covariance = np.linalg.inv(information)
-    precision = np.linalg.inv(covariance + one.own)
-    whole, weighted = one.information.copy(), one.weighted.copy()
-    whole[arm, arm] += precision
-    weighted[arm] += precision @ covariance @ product
-    covariance = np.linalg.inv(whole)
-    payload, std = one.unit[:COUNT] * (covariance @ weighted)[:COUNT], np.sqrt(covariance[0, 0])
-    mass, std, alone = float(payload[MASS]), float(std * one.unit[MASS]), one.check
-    # Where the others and the recording itself disagree by more than they state, both err by as
-    # much more (the ratio of Birge). A third of the own deviation: rounding is no disagreement.
-    differs = np.sqrt(max(alone.std**2 - std**2, (alone.std / 3.0) ** 2))
-    std *= max(1.0, abs(mass - alone.mass) / float(differs))
-    return replace(alone, mass=mass, std=std, payload=_possible(payload, std))

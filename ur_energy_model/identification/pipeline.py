@@ -40,7 +40,7 @@ from ur_energy_model.identification.friction_fit import (
 )
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
-from ur_energy_model.identification.payload import (
+from ur_energy_model.identification.payload_check import (
     PayloadCheck,
     check_payload,
     check_together,
@@ -94,7 +94,7 @@ class Identification:
     payload_checks: tuple[PayloadCheck, ...] = ()  # what the currents of each recording show
     failed: tuple[BagResult[Any], ...] = ()  # bags that were left out, with reasons
     notes: tuple[str, ...] = ()  # how much of long recordings was used, one line each
-    # statements about the fitted recordings that these do not agree with
+    # statements about the fitted recordings that these do not agree with; also in `warnings`
     contradictions: tuple[Contradiction, ...] = ()
 
 
@@ -152,16 +152,16 @@ def identify(
             tuple(entry for entry in part if entry)
             for part in (measured[: len(given)], measured[len(given) :])
         )
-        doubts = [*arm.replaced, *(entry.warning for entry in checks if entry.contradicts)]
+        payloads = _payload_contradictions(arm, checks, replaced=options.payload is None)
+        doubts = [each.words() for each in payloads]
         model = replace(
             model,
             fit=tuple(entry.for_model_file() for entry in fit),
             validation=tuple(entry.for_model_file() for entry in validation),
             provenance={**model.provenance, **({DOUBTS: doubts} if doubts else {})},
         )
-        lines = [line for recording in given for line in recording.quality.warnings]
+        lines = [*doubts, *(line for each in given for line in each.quality.warnings)]
         lines += [] if arm.body.estimate is None else arm.body.estimate.warnings
-        lines += doubts
         lines += _not_identifiable(model, arm)
         lines = list(dict.fromkeys(lines))
         for recording in held_out:
@@ -185,10 +185,24 @@ def identify(
             payload_checks=tuple(checks),
             failed=tuple(work.failed),
             notes=tuple(line for recording in given for line in _note_of_used_time(recording)),
-            contradictions=tuple(
-                one for recording in given for one in recording.quality.contradictions
+            contradictions=(
+                *payloads,
+                *(one for recording in given for one in recording.quality.contradictions),
             ),
         )
+
+
+def _payload_contradictions(
+    arm: ArmFit, checks: Sequence[PayloadCheck], *, replaced: bool
+) -> tuple[Contradiction, ...]:
+    """Payloads that the currents contradict; `replaced`: the identified ones are used instead."""
+    found = {
+        check.source: check.contradiction(replaced=replaced) for check in arm.contradicted.values()
+    }
+    for check in checks:
+        if check.contradicts:
+            found.setdefault(check.source, check.contradiction(replaced=False))
+    return tuple(found.values())
 
 
 DOUBTS = "payload_doubts"
@@ -244,7 +258,6 @@ class ArmFit:
         self._dynamics = dynamics
         self._carried: dict[SessionData, Payload | None]
         self._carried = dict.fromkeys(self._recordings, options.payload)
-        self.replaced: list[str] = []  # what was identified in place of set payloads, in words
         # Payloads identified in place of set ones, by recording
         self.contradicted: dict[str, PayloadCheck] = {}
         inertia = inertia_from_torque(robot, estimate, options.prior.inertia)
@@ -289,13 +302,6 @@ class ArmFit:
                 alike = np.array_equal(recording.controller_payload, first, equal_nan=True)
                 if str(recording.path) == check.source or (len(self.given) == 1 and alike):
                     self._carried[recording] = check.payload if doubt.contradicts else None
-        self.replaced = [
-            f"{recording.path}: the payload identified, {carried.mass:.2f} kg, is used for the "
-            f"currents in place of the one set in the controller; check it there, or give the "
-            "right one with --payload"
-            for recording in self.given
-            if (carried := self._carried[recording]) is not None and self.options.payload is None
-        ]
 
     def dynamics(self) -> list[RecordingDynamics]:
         """Of the fitted recordings and those held out."""

@@ -480,13 +480,15 @@ def read_recording(
     *,
     effort: str = CURRENT,
     kept: KeptTime | None = None,
+    enough: float = np.inf,
     progress: Progress | None = None,
 ) -> Recording:
     """Read a bag once.
 
     `effort`: field that the filtered motions carry as their current: `CURRENT`, or `TORQUE`, joint
     side, N m, which needs no currents in the bag. `kept`: time of motions and of samples that is
-    kept of a long recording; None keeps all motions and no samples.
+    kept of a long recording; None keeps all motions and no samples. `enough`: time in motion after
+    which the rest of the bag is not read [s].
 
     Raises:
         RecordingError: no such bag, empty, damaged, or values that are not finite.
@@ -501,6 +503,7 @@ def read_recording(
     parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
+    moving = 0.0  # time in motion so far [s]
     times, stamps = list[float](), list[int]()
     products, squares = 0.0, 0.0  # of speed with position error, whose ratio is the delay
 
@@ -544,6 +547,10 @@ def read_recording(
                 stream = started()
         if progress is not None:
             progress(float("nan"), f"reading {path.name}: {samples} samples")
+        fastest = np.abs(batch["actual_qd"]).max(axis=1)
+        moving += batch.duration * float((fastest > MOVING_SPEED).mean())
+        if moving >= enough:
+            break
     if samples == 0:
         raise RecordingError(path, "holds no samples", "record again")
     refuse(path, statements.contradictions(robot))

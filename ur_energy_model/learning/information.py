@@ -26,7 +26,7 @@ from ur_energy_model.identification.filtered_motion import (
     sample_period,
 )
 from ur_energy_model.identification.friction_fit import with_presliding
-from ur_energy_model.identification.payload import PayloadCheck, check_payload
+from ur_energy_model.identification.payload_check import PayloadCheck, check_payload
 from ur_energy_model.identification.pipeline import ArmFit, IdentificationOptions
 from ur_energy_model.identification.power_fit import (
     CapacitorFit,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.energy.prediction import PlanPowers
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
@@ -15,7 +16,6 @@ from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSa
 from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
 from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, arm_name, items
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
 

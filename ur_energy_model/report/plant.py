@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.holdings import lost_sentences
 from ur_energy_model.plant.summary import (
@@ -41,7 +42,6 @@ from ur_energy_model.report.page import (
     energy_text,
     items,
 )
-from ur_energy_model.report.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
 
 MODEL_ERROR = (3.0, 10.0)

@@ -9,14 +9,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
+from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
@@ -48,7 +51,6 @@ from ur_energy_model.report.page import (
     with_interval,
 )
 from ur_energy_model.report.shift import Shift, cycle_table, read_shift, shift_charts, shift_table
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
 from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
@@ -70,10 +72,12 @@ class BagReport:
 
     @property
     def doubts(self) -> Sequence[str]:
-        """Warnings about the arm: those of the metrics, or else those of the energies."""
+        """Warnings about the arm: contradictions, and those of metrics, or else of energies."""
+        contradicted = [each.words() for each in self.energy.contradictions]
+        said = {*self.repetition, *contradicted}
         about = self.metrics["warnings"], self.energy.warnings
-        arm = [[line for line in each if line not in self.repetition] for each in about]
-        return arm[0] or arm[1]
+        arm = [[line for line in each if line not in said] for each in about]
+        return [*contradicted, *(arm[0] or arm[1])]
 
     @property
     def repetition(self) -> tuple[str, ...]:
@@ -103,6 +107,11 @@ class Report:
     def wall(self) -> WallEnergy:
         """Energy at the mains of all recordings."""
         return WallEnergy.summed([bag.energy.wall for bag in self.bags])
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Statements about the recordings that they do not agree with."""
+        return tuple(each for bag in self.bags for each in bag.energy.contradictions)
 
     @property
     def serials(self) -> dict[str, str | None]:
@@ -144,7 +153,10 @@ def make_report(
         show(0.0, f"evaluating {label}")
         metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
         show(0.4, f"energy of {label}")
-        energy = estimate_energy(model, bag, same_arm=same_arm)
+        energy = with_contradictions(
+            estimate_energy(model, bag, same_arm=same_arm),
+            payload_contradictions(model, bag, stated=payload),
+        )
         show(0.6, f"figures of {label}")
         matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
         motion: Motion = "held out" if generic else metrics["motion"]
@@ -164,7 +176,8 @@ def make_report(
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=statement if generic else None,
         another_arm=another,
-        doubts=[*payload_doubts(model), *(line for bag in reports for line in bag.doubts)],
+        doubts=[*(line for bag in reports for line in bag.doubts), *payload_doubts(model)],
+        contradictions=[each for bag in reports for each in bag.energy.contradictions],
     )
     cycles = trigger not in ("auto", "none")
     return Report(model, tuple(reports), shift, tariff or Tariff(), verdict, cycles)

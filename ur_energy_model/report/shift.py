@@ -16,6 +16,7 @@ from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.recording_energy import Rereading
+from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -23,7 +24,6 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.wall import SQUARE, SUPPLY
 from ur_energy_model.report.chart import BarChart, Bars, Chart, LineChart, Panel, Timeline
 from ur_energy_model.report.page import Cell, Table
-from ur_energy_model.report.tariff import Tariff
 from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.clock import checked_clock
 from ur_energy_model.telemetry.samples import Telemetry

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.identification.quality import Motion
 
 Grade = Literal["good", "fair", "poor"]
@@ -71,18 +72,22 @@ def judge(
     generic: str | None = None,
     another_arm: str | None = None,
     doubts: Sequence[str] = (),
+    contradictions: Sequence[Contradiction] = (),
 ) -> ModelVerdict:
     """Judge a model by its errors on recordings.
 
     METRICS and motions are those of recordings of other motions than the fitted ones, or of all if
     there are none. `generic` is the statement about a generic model; `another_arm` the warning if
-    the model is of another arm than the recordings, `doubts` are other warnings about their arm.
+    the model is of another arm than the recordings, `doubts` are other warnings about their arm,
+    and `contradictions` those among them that the recordings themselves show.
     """
     arms = dict.fromkeys(([another_arm] if another_arm else []) + list(doubts))
     found = [Statement("fair", f"{line[0].upper()}{line[1:]}.") for line in arms]
     found += [] if generic is None else [Statement("fair", generic)]
     found += _correlation(metrics, "torque", joint_names, TORQUE_R2)
-    found += _correlation(metrics, "current", joint_names, CURRENT_R2)
+    # Another payload than the one that was set is in the currents: more motion would not help.
+    explained = any(each.subject == "payload" for each in contradictions)
+    found += _correlation(metrics, "current", joint_names, CURRENT_R2, explained=explained)
     found += _power(metrics)
     found += _motion_energy(metrics)
     if motions != {"held out"}:
@@ -103,6 +108,8 @@ def judge(
         headline = f"{kind}: usable, within its intervals."
         if grade == "poor":
             headline = f"{kind} that does not fit this {this}: identify a model of it."
+    if contradictions:
+        headline = f"The recording contradicts what was set: {contradictions[0].shown}."
     return ModelVerdict(grade, headline, tuple(found))
 
 
@@ -139,14 +146,21 @@ def _correlation(
     key: str,
     names: Sequence[str],
     limits: tuple[float, float],
+    *,
+    explained: bool = False,
 ) -> Iterator[Statement]:
-    """Share of a signal that the model explains: median, and weakest joint."""
+    """Share of a signal that the model explains: median, and weakest joint.
+
+    `explained`: a wrong payload, which is stated elsewhere, is the reason of a low share.
+    """
     rows = [
         [np.nan if entry.get("r2") is None else float(entry["r2"]) for entry in m[key]]
         for m in metrics
         if m.get(key) is not None
     ]
     what, remedy = _WORDS[key]
+    if explained:
+        remedy = "the payload is the reason"
     values = np.array(rows, dtype=float)
     if values.size == 0 or not np.isfinite(values).any():
         yield Statement("fair", f"The recordings contain no information about the {what}.")
