@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What pyproject.toml cannot say: the files below share/ and lib/, where ROS 2 looks for them.
 
 colcon runs this file in a ROS 2 workspace, pip through pyproject.toml anywhere else. Setuptools

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Sphinx configuration: `make docs` builds with warnings as errors."""
 
 import re

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Draws the energy of each joint per metre of tool path from a bag.
 
 python examples/bag_to_figure.py model.yaml my_bag figure.png

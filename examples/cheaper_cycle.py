@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Optimizes a recorded cycle and prints what to type on the pendant, step by step.
 
 python examples/cheaper_cycle.py model.yaml my_bag

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints what each work cycle took, also the last ones before it was started.
 
 Start it with python: it is not in a package.

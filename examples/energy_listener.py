@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Warns when the power of an arm exceeds a limit. Start it with python: it is not in a package."""
 
 import rclpy

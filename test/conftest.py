@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fixtures shared by the tests of several packages."""
 
 from __future__ import annotations
@@ -18,8 +21,11 @@ from test import missing_packages, running
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background jobs have it
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # our children need it
+# Programs under test inherit what is ignored: SIGINT in a shell's background jobs, SIGHUP by nohup.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 with suppress(ModuleNotFoundError):  # its tests are skipped
     import hypothesis

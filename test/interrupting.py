@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Signals at every phase of a program's life: how it ends, and what it leaves behind."""
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 60.0  # longest time a program may take to end [s]; a bound, not an expectation
+PATIENCE = 240.0  # longest time a program may take to end [s]; a bound, not an expectation
 LINGER = 20.0
 """Longest time that a process may outlive its parent [s]: a node that finishes its bag has 10."""
 MARK = "UR_ENERGY_TEST_MARK"

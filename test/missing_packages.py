@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Tests that need packages which are not installed are skipped with the names of these.
 
 `colcon test` in a cell has what rosdep installs, and without ROS 2 or the extras less than that.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Addresses, ROS domains and simulated controllers for tests, unique among concurrent runs."""
 
 from __future__ import annotations
@@ -81,4 +84,4 @@ class Simulators:
         for child in self._children:
             child.send_signal(signal.SIGINT)
         for child in self._children:
-            child.communicate(timeout=60)
+            child.communicate(timeout=240)

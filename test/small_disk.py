@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A file system of a few kilobytes that a test fills and makes read-only."""
 
 from __future__ import annotations

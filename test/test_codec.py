@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Dataclasses to JSON and back: what comes out is what went in, and damage is named."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Every command that documentation, help and scripts for users show is one that works."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The examples run as their own text says, and the documentation builds without a warning."""
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ def run(script: str, folder: Path, model: EnergyModel, telemetry: Telemetry, *wo
     write_bag(folder / "bag", telemetry)
     command: list[Any] = [sys.executable, ROOT / "examples" / script, "model.yaml", "bag", *words]
     return subprocess.run(
-        command, cwd=folder, check=True, timeout=120, stdout=subprocess.PIPE, text=True
+        command, cwd=folder, check=True, timeout=240, stdout=subprocess.PIPE, text=True
     ).stdout
 
 
@@ -56,7 +59,7 @@ def test_documentation_builds_without_a_warning(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=240,
         env={**os.environ, "TERM": "dumb"},
     )
     assert done.returncode == 0, done.stderr

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Rules about imports: none runs up a floor, and only nodes and the demo import ROS."""
 
 from __future__ import annotations

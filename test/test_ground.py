@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The ground: files, text for terminals, the low-pass filter, work on many bags."""
 
 from __future__ import annotations

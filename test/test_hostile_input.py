@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Hostile input: every reader reads it or refuses it in one line, in bounded time and memory."""
 
 from __future__ import annotations

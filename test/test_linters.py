@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What reviewers of ROS packages look for: the linters of ament, or their equals.
 
 `make test` runs ruff, whose rules E, F, W and D are those of flake8 and pydocstyle. `colcon test`
@@ -15,6 +18,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("ur_energy_model", "launch", "test", "tools", "examples", "docs")
+COPYRIGHT = "Copyright 2026 ur_energy_model maintainers"
+LICENSE = "SPDX-License-Identifier: Apache-2.0"
+SOURCES = {".py", ".js", ".cjs", ".css"}
 PEP257_WITHOUT = [
     "D102",
     "D105",
@@ -30,6 +36,20 @@ PEP257_WITHOUT = [
     "D415",
 ]
 """Rules that contradict the style of the package, or are not those of ruff."""
+
+
+def test_each_source_file_states_copyright_and_license() -> None:
+    """In SPDX's short form, which ament_copyright does not read; empty files have no source."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    sources = [path for path in [ROOT / "setup.py", *files] if path.suffix in SOURCES]
+    without = [
+        str(path.relative_to(ROOT))
+        for path in sources
+        if path.stat().st_size > 0
+        and not all(line in path.read_text("utf-8")[:400] for line in (COPYRIGHT, LICENSE))
+    ]
+    assert len(sources) > 100
+    assert without == []
 
 
 def test_ruff() -> None:

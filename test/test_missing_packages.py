@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Nodes and commands where only some packages are installed."""
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ def run_without(packages: tuple[str, ...], program: str) -> subprocess.Completed
     """Run Python code where some packages are absent."""
     absent = f"import sys\nsys.modules.update(dict.fromkeys({packages!r}))\n"
     return subprocess.run(
-        [sys.executable, "-c", absent + program], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", absent + program], capture_output=True, text=True, timeout=240
     )
 
 

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Tables of options: what the command line, ROS and launch files make of them."""
 
 from __future__ import annotations

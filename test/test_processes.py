@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Child processes end with their parent, however it ends, and nothing else ends them."""
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from test.interrupting import assert_quiet, ended
 from ur_energy_model.many_bags import WorkerProcesses
 from ur_energy_model.processes import ChildProcess, start_command
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 PARENT = """\
 import subprocess, sys, threading, time
 from test.test_processes import {kind}

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What people type as numbers: the number to write instead, and payloads that arms can carry."""
 
 from __future__ import annotations

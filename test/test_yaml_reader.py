@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """YAML files: each value as the type it must have, or refused with line, key and remedy."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes docs/accuracy.md from recordings of real arms.
 
     python -m tools.accuracy_page FOLDER

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Draws the figures of README and docs from a simulated UR5e.
 
 python -m tools.documentation_images

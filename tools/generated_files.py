@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Generates config/<node>.yaml, the dashboard layouts and the tables of docs/nodes.md.
 
     python -m tools.generated_files

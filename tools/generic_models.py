@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Generates config/models/<arm>.yaml: the model of every UR arm type before it is measured.
 
     python -m tools.generic_models

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes the worked case of docs/optimization.md: a pick-and-place cycle of a simulated UR5e.
 
     python -m tools.optimization_case

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Makes docs/papers.md and its pictures: every protocol on simulated arms.
 
 python -m tools.papers [FOLDER]

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Parameter files of config/ and parameter tables of docs/nodes.md."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Draws docs/images/simulated_beside_real.png: a simulated UR5e and recordings of two real ones.
 
     python -m tools.simulated_beside_real FOLDER

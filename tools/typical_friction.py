@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Typical friction of an arm's joints: the factory calibration, scaled by rated torque."""
 
 from __future__ import annotations

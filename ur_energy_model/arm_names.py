@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Names of Universal Robots' arms, as users, controllers and files spell them.
 
 A robot file is named by the product in lower case ("ur5e", "ur8long"). Users write the same in

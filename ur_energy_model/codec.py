@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """THE codec between objects of the package and what JSON and YAML hold.
 
 `plain` turns values into what a file or an answer of a command holds, `built` makes a dataclass of

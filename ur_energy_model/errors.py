@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The errors of this package: each contains its data and the remedy."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SIGINT (Ctrl-C), SIGTERM and SIGHUP (a closed terminal) end a program without a traceback.
 
 All three are requests to end in an orderly way. This chapter is about the time in which a program

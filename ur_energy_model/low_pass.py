@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Zero-phase Butterworth low-pass filter."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Work on many bags: what runs it, in this process or in others, and what it returns for each bag.
 
 The rooms that work on bags take a `BagExecutor`; plant/cluster has one that uses Dask.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Options: one table a feature, from which command line, ROS parameters and launch arguments come.
 
 A table is a frozen dataclass whose fields are made with `option`:

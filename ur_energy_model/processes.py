@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Child processes: they end with their parent, however it ends, and leave signals to it.
 
 Every process that this package starts is started here. There are two kinds:

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Ranges of the physical quantities of robot arms, from desktop to heavy industrial arms.
 
 The limits are far beyond any arm: a value outside has a wrong sign or unit (degrees, millimetres,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Meaning of the RTDE codes robot_mode, safety_mode and runtime_state (RTDE guide)."""
 
 from __future__ import annotations

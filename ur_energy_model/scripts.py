@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The console scripts, which handle signals before they import their programs.
 
 Imports are slow, and a Ctrl-C during an import would print a traceback. The imports of this module

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Topics and services of the nodes: the only place that spells their names.
 
 Nodes, dashboards and docs/nodes.md use these constants. The module does not import ROS.

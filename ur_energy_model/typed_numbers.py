@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Numbers as people type them: with units, percent, decimal commas, as hours and minutes.
 
 Options take plain numbers in one unit each. What people type instead is refused with the number to

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """YAML files that people edit: parsed in bounded memory, refused with the line to fix."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Run all benchmarks, or those named: `python -m test.benchmarks [NAME...]`."""
 
 from __future__ import annotations

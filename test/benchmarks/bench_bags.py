@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Our bag writer and reader beside the `mcap` and `rosbags` libraries, on the same messages.
 
 Writing: a minute of 500 Hz telemetry with all fields of the logger; the libraries get encoded

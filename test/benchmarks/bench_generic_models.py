@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What generic models make of arms not yet identified: errors, and whether intervals cover.
 
 Simulated arms of all nine types, twelve seconds each, half pick and place, half random points.

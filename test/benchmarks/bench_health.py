@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """False alarms, detection and intervals of `history health`, on surrogate and on simulated arms.
 
 Surrogate work has the scatter of the simulated arm's sessions (5 % in common, 5 % of each joint),

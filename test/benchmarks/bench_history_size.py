@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What a plant's history costs: bytes, processor time and memory, per arm and for many arms.
 
 The figures of docs/many_arms.md. An arm is simulated at 500 Hz, and ten minutes of it are added to

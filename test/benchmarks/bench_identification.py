@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Time and memory of identification, bag reading included, and how both grow with the length.
 
 python -m test.benchmarks.bench_identification [MINUTES ...]

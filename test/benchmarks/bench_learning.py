@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learning while the arm works: what follows from it, friction of now, and changes it reports.
 
 `production`: simulated arms that learning was not tuned on start from the generic model of their

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The estimator node with learning, and `ur_energy live` with all sinks, at 500 Hz.
 
 Latency is counted from the receipt of a sample, which stamps /energy, to the receipt of that

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The logger beside ur_rtde's recorder: CPU, lost and duplicated samples at 500 Hz.
 
 Both record the same fields of the same simulated controller, one after the other, in processes of

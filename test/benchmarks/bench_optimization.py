@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The optimization beside an independent search, and its time.
 
 The search shares nothing with the optimization: differential evolution over a generic time law

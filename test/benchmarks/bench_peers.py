@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Our model beside what others do with the same recordings, on data that no method has seen.
 
 Real arms: every recording kept beside the checkout against every other one of an arm of its type.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Predicted and measured savings of work cycles on simulated arms.
 
 Each arm is identified from one motion; its cycle, in another session, runs through other points.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What benchmarks measure with: processor time, memory, and tables."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The benchmark's own arithmetic, on recordings and figures whose truth is known."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A recording of an arm whose parameters are known, its identified model, and refusals."""
 
 from __future__ import annotations

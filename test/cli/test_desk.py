@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy simulate` and `layouts`; help, tables, and completion of the command line."""
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ def test_robots_stand_side_by_side_until_a_signal_ends_them_with_the_truth_writt
     ]
     for child, number in zip(children, (signal.SIGINT, signal.SIGTERM), strict=True):
         child.send_signal(number)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=240)
         assert (child.returncode, out) == (0, ""), err
         assert "ticks" in err
     for robot, path in truths.items():
@@ -84,6 +87,6 @@ def test_bash_offers(tmp_path: Path, capsys: Capture) -> None:
         ]
     done = subprocess.run(
         ["bash", "-c", "\n".join(trials)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True,
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     assert dict(zip(OFFERED, done.stdout.splitlines(), strict=True)) == OFFERED

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy estimate`, `evaluate`, `predict`, `report`: what they say of recordings."""
 
 from __future__ import annotations

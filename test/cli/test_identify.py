@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy identify`: one arm from one recording or many, and many arms."""
 
 from __future__ import annotations

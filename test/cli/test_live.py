@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy live`: bags, controllers that come and go, terminals, pipes, and what is refused."""
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ def running(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
 def ended(child: subprocess.Popen[str], number: signal.Signals) -> tuple[str, str]:
     """Output and errors of a process that a signal ends with exit code 0."""
     child.send_signal(number)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=240)
     assert child.returncode == 0, err
     assert "Traceback" not in err
     return out, err
@@ -170,7 +173,7 @@ def test_a_terminal_is_filled_and_given_back(known: Path, tmp_path: Path) -> Non
             appears(text)  # the whole reason, in lines of the terminal's width
         os.write(terminal, b"q")
         appears(LEAVES)
-        assert child.wait(60) == 0
+        assert child.wait(240) == 0
     assert termios.tcgetattr(line) == settings
     for descriptor in (terminal, line):
         os.close(descriptor)

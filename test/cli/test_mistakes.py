@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Ordinary mistakes at the command line: exit code 1 or 2, and one line that helps."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Tables and result lines of the command line, as they are in a file."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy record` against the test peer; `import`, `inspect` and `recover`."""
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ class PacedPeer(RtdePeer):
 
     def __exit__(self, *arguments):
         self._over.set()
-        self._pacer.join(5.0)
+        self._pacer.join(240.0)
         super().__exit__(*arguments)
 
     def _pace(self):
@@ -208,7 +211,7 @@ def test_a_signal_in_an_outage_finishes_the_bag(tmp_path, peer):
     gone(peer, bag)
     time.sleep(1.0)  # the outage that is counted
     os.kill(process.pid, signal.SIGTERM)
-    out, err = process.communicate(timeout=60.0)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err.decode()  # what was asked for
     result = json.loads(out.decode().splitlines()[-1])
     assert result["samples"] == len(read_bag(bag)) > 0
@@ -240,7 +243,7 @@ def test_a_closed_terminal_finishes_the_bag(nohup, tmp_path, peer):
     if nohup:
         grows_to(file, file.stat().st_size + 20_000)
         process.terminate()
-    assert process.wait(60.0) == 0
+    assert process.wait(240) == 0
     assert len(read_bag(bag)) > 100
     assert (bag / "metadata.yaml").is_file()
 

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The type of an arm: recordings of real and made-up arms under every name."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Efforts of a driver's stream: used once their unit is decided, in that unit alone."""
 
 from __future__ import annotations

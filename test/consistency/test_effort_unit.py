@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Unit of efforts: simulated and recorded arms whose efforts are currents, torques or others."""
 
 from __future__ import annotations

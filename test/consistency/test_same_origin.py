@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recordings of several arms are refused together; a script is of the recorded program or not."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Times against motion: right ones are never doubted, wrong ones are named."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Power meters that cannot be right, and those of many kinds that can."""
 
 from __future__ import annotations

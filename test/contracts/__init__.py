@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Contracts: what users rely on, seen from outside only, as golden files hold it.
 
 Commands with their options, exit codes and JSON; values on fixed inputs; topics, parameters and

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Broker: the part of an MQTT 3.1.1 broker that takes what one client publishes."""
 
 from __future__ import annotations

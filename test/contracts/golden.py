@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Golden files: what was found when they were written, and differences from it."""
 
 from __future__ import annotations

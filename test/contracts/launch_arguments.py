@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Prints the arguments of launch files as JSON, with a stand-in for launch and launch_ros."""
 
 import json

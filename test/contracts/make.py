@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes the golden files anew: `python -m test.contracts.make [-k NAME]`, options as of pytest."""
 
 from __future__ import annotations

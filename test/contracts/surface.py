@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Surface: the one place that names what is inside the package; everything else is outside."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Files: written before and written now, read alike by this package and by other readers."""
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from test.contracts.golden import check, numbers, shape
 from test.contracts.surface import FIXTURES, fixture_copy, program, ur_energy
 
 MODEL, WORK = FIXTURES / "model.yaml", FIXTURES / "work"
-PATIENCE = 60.0  # longest wait [s]
+PATIENCE = 240.0  # longest wait [s]
 SAVED = ("total/energy", "bus/energy", "standby/energy", "shoulder_pan_joint/energy")
 
 

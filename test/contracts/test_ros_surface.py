@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """ROS: topics with types and QoS, services, parameters, launch arguments, names in messages."""
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from test.contracts.surface import FIXTURES, fixture_copy, program
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = ("estimator", "logger", "identification", "simulated_robot")
-PATIENCE = 90.0  # longest wait [s]
+PATIENCE = 240.0  # longest wait [s]
 OF_ROS = re.compile(r"use_sim_time|start_type_description_service|qos_overrides\..*")
 ABOUT_ROS = re.compile(
     r"(parameter_events|rosout|.*/(\w+_parameters\w*|get_\w+|change_state|_\w+))$"

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Names in the sinks: `ur_energy live` plays a bag into all of them at once."""
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from test.contracts.broker import Broker
 from test.contracts.golden import check, shape
 from test.contracts.surface import FIXTURES, program
 
-PATIENCE = 90.0  # longest wait [s]
+PATIENCE = 240.0  # longest wait [s]
 QUIET = 2.0  # a server without anything to send has nothing more to advertise [s]
 MOST_NODES = 5000
 
@@ -61,7 +64,7 @@ class Live:
     def page(self) -> str:
         """The page of metrics."""
         url = f"http://127.0.0.1:{self.ports['prometheus']}/metrics"
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=240) as answer:
             return str(answer.read().decode())
 
 

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """JSON of commands on fixed inputs: key paths with types, and values within a stated tolerance.
 
 Tolerances were measured with the kernels of OpenBLAS for the oldest CPU and numpy without AVX2, FMA

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The demo end to end: results against the true values, files, and interruption."""
 
 from __future__ import annotations

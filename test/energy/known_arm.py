@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A UR5e whose model and telemetry are known exactly, so that energies have a closed truth."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`estimate_energy`, report, live estimator and bag playback give the same, correct energies.
 
 The truth is the simulated arm's own ledger over sessions that switch off, idle, stop, brake,

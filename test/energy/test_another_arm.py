@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A model that meets another arm: noticed, and intervals that contain the spread between arms."""
 
 from __future__ import annotations

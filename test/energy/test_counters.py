@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Counters that survive restarts, kills, sick disks and damage, and belong to one arm."""
 
 from __future__ import annotations

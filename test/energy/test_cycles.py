@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """When cycles start, and what each of them took."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The bag of energy topics of a recording: the values and times of the live estimator."""
 
 from __future__ import annotations

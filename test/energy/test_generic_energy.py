@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energies of arms not yet identified, with generic models."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The live estimator, against energies known in closed form."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Steps, gaps, integrals, capacitor and delay, against what is known in closed form."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Joints, standby, drivers and regeneration sum to the total: every sample, integral, surface."""
 
 from __future__ import annotations

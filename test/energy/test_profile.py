@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy by line and node: scripts of PolyScope, calls and threads, and sums that are exact."""
 
 from __future__ import annotations

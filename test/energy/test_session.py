@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Standby power at standstill, friction scales of a session, and the mean of both."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Predictions use what is known of the session: followed friction and standby power."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The topic energy against energies known in closed form, and beside the other topics."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Which samples energy is computed from: all of real arms, none with impossible values."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy at the wall of recordings: by a meter where it was read, by the model elsewhere."""
 
 from __future__ import annotations

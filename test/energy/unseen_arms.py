@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Arms of every type that no model has seen, and how a generic model does on them."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Designs pass every check, repeat with their seed, close gaps, and end in time."""
 
 from __future__ import annotations

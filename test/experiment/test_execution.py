@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A motion is run, recorded and monitored on the simulated controller, and stopped on problems."""
 
 from __future__ import annotations
@@ -108,7 +111,7 @@ def execution(
 def control(host: str, line: str) -> None:
     """Send a line to the control port of the simulation."""
     with (
-        socket.create_connection((host, 29998), timeout=60) as connection,
+        socket.create_connection((host, 29998), timeout=240) as connection,
         connection.makefile("rw") as lines,
     ):
         lines.readline()
@@ -203,7 +206,7 @@ def test_unsafe_motions_and_other_arms_are_refused(host, short, tmp_path: Path) 
 def test_interrupt_stops_the_arm_and_keeps_the_bag(host, short, tmp_path):
     with execution(host, replace(short, repetitions=6), tmp_path) as child:
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=90)
+        _, errors = child.communicate(timeout=240)
     assert child.returncode == 130, errors
     telemetry = read_bag(tmp_path / "bag")
     assert len(telemetry) > RATE
@@ -217,7 +220,7 @@ def test_a_cut_connection_stops_the_arm(host, short, tmp_path):
     """The arm comes to rest although the connection is lost."""
     with execution(host, replace(short, repetitions=8), tmp_path) as child:
         control(host, "fault stalled_stream@0+inf")
-        _, errors = child.communicate(timeout=90)
+        _, errors = child.communicate(timeout=240)
     assert child.returncode == 1, errors
     assert "kept" in errors.splitlines()[-1]
     assert len(read_bag(tmp_path / "bag")) > RATE
@@ -233,7 +236,7 @@ def test_a_dead_controller_ends_the_run_and_keeps_the_bag(simulate, fresh_host, 
     controller = simulate(host, *OPTIONS, robot=ROBOT.name)
     with execution(host, replace(short, repetitions=6), tmp_path) as child:
         controller.kill()
-        output, errors = child.communicate(timeout=90)
+        output, errors = child.communicate(timeout=240)
     assert (child.returncode, output) == (1, ""), errors
     assert "kept" in errors.splitlines()[-1]
     telemetry = read_bag(tmp_path / "bag")

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Every exported file of a motion is read back as its user reads it."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Checks find violated limits, penalty and objectives have true gradients, approaches are clear."""
 
 from __future__ import annotations

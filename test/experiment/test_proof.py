@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The saving is found in a recording of both cycles in turns, with its interval."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The connected arm is the recorded one, or the motion is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motion of made-up arms whose every constant is known."""
 
 from __future__ import annotations

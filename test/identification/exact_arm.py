@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A UR5e that obeys the model exactly, so that identification has a truth to be held against."""
 
 from __future__ import annotations

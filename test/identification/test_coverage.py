@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Whether intervals hold, of arms of known constants: with every field and with few of them."""
 
 from __future__ import annotations

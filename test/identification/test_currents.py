@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Torque constants and friction from currents, of one and of several sessions."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Identification from less than everything: what is found, what is reported of the rest."""
 
 from __future__ import annotations

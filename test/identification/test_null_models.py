@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Null models: they find the constants of an arm that obeys them; METRICS state their errors."""
 
 from __future__ import annotations

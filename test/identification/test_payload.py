@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Payload from currents, and torque constants from a known payload, against known truth."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """From bags to a model: an arm of known constants."""
 
 from __future__ import annotations

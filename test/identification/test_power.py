@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bus power: physical structure, priors, and what the data may change."""
 
 from __future__ import annotations

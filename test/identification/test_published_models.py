@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The current model of Clochiatti et al. and EcBot, from data of known constants."""
 
 from __future__ import annotations

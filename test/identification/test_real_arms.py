@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recordings of real arms: held-out errors, setups, and whether intervals hold on other days."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A bag read once: filtered motion, buffers, and the parts of long recordings that are used."""
 
 from __future__ import annotations

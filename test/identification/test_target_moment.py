@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Mounting, payload and motor inertia from target_moment, against known truth."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The wall of cells whose truth is not in the fit: control box, supply and meter.
 
 Ten minutes of work with a meter of 1 s and 1 W give the energy of another hour, and without a meter

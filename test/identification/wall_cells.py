@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Simulated cells: the bus power of programs, and a wall with a meter that nobody told the fit."""
 
 from __future__ import annotations

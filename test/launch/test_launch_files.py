@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The launch files: their arguments, and the nodes that they start with which parameters."""
 
 from __future__ import annotations

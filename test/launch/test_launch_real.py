@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The launch files with the real launch and launch_ros, where they are installed."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Layouts: curves exist in a bag of energies, with namespace and prefix; queries of Grafana."""
 
 from __future__ import annotations

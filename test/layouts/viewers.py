@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What viewers make of messages and layouts, by the rules of their sources.
 
 PlotJuggler 3.9: values of a JointState are <topic>/<name>/<field>, those of a DiagnosticArray

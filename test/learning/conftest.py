@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """An exact arm at work, and a learner that went through its work."""
 
 from __future__ import annotations

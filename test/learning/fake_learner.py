@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A learner for tests of the process around it: it counts, and does what the samples say."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motion of an arm whose friction, payload and mounting are known exactly."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Simulated production: pick and place with varied points, rests and payload."""
 
 from __future__ import annotations

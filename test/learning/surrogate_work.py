@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Minutes of work without physics: months in seconds, with the spreads of the simulated arm.
 
 Friction scales, running-in and ambient temperature of each session are the simulated arm's own

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learning in a process: arms, restarts, crashes, its budget, and the end of either process."""
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from ur_energy_model.learning.state import StateStore
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 MODEL = known_model()
 
 

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Slow levels are followed, a step of the arm is reported once, and friction is predicted."""
 
 from __future__ import annotations

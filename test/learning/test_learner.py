@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learner: the model improves with work, whatever the batches, restarts and wrong samples."""
 
 from __future__ import annotations

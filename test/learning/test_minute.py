@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Windows of samples, and what a minute of work shows of friction, payload, tilt and standby."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What work has shown is counted, and what it has not is named, the most useful first."""
 
 from __future__ import annotations

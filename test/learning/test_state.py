@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """States on the disk and learned models: read back as written, damage is found, old ones kept."""
 
 from __future__ import annotations

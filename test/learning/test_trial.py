@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Acceptance: chance does not replace a model, an improvement does."""
 
 from __future__ import annotations

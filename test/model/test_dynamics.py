@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Dynamics and frames against closed formulas and an independent formulation."""
 
 from __future__ import annotations

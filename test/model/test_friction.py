@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Friction laws are linear in their parameters; a bank gives the same values as single laws."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Distances of capsules: two methods agree, gradients are right, known poses are classified."""
 
 from __future__ import annotations

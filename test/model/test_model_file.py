@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Model files: what is written is read again, and invalid content is refused with its line."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Robot files: those of the package are complete, invalid ones are refused."""
 
 from __future__ import annotations

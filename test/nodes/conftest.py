@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Nodes and an observer in a ROS domain of their own.
 
 Nodes in this process start fast; tests of signals and exit codes start processes.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The known arm as a live source: it moves for ever, and a test changes what it says."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """energy/cycle: what subscribers, bags and the next start of the estimator get of cycles."""
 
 from __future__ import annotations

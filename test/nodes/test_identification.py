@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The identification node, from a simulated robot through the logger to a model."""
 
 from __future__ import annotations

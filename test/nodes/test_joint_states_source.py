@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The estimator beside a driver: no losses on a busy machine, and reports of what is wrong."""
 
 from __future__ import annotations

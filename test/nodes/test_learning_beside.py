@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The estimator that learns: take-over, other arms, restarts, files, and what it tells."""
 
 from __future__ import annotations

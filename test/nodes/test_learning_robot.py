@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learning of a simulated arm over a kill, a restarted controller, and an orderly end."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Lines for the operator: connection, bags, problems that come and go, the model, the clock."""
 
 from __future__ import annotations

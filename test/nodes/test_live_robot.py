@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The estimator with a controller that is switched, loaded, moved and disturbed."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The logger: sessions that outlive failures, energies in bags, other publishers, its folder."""
 
 from __future__ import annotations

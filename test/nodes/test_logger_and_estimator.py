@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A cell of simulated controller and cell_node: its topics, its services, its bags."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One ledger of losses: lines, diagnostics, sinks and bag state the samples that are missing."""
 
 from __future__ import annotations

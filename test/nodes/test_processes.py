@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Processes of nodes: parameters, command lines, errors, Ctrl-C, logger and estimator in one."""
 
 from __future__ import annotations

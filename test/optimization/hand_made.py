@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A cycle made by hand: a moveJ there, a moveL down, a moveJ back; each slower in the new cycle."""
 
 from __future__ import annotations

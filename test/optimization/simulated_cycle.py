@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Work cycles of a made-up UR5e as recordings, and its model."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The saving of a changed program from ordinary production, with intervals that cover it."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """From a recording to a cheaper cycle."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Paths are recognized, and energies of trapezoids are those of the motions."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The cycle of a recording: its moves, its repetition, its signals, its tool, and switching off."""
 
 from __future__ import annotations

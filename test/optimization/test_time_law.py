@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Time laws of moves, plans of several moves, and a cycle as one motion."""
 
 from __future__ import annotations

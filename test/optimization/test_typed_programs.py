@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What is typed from a sheet into a program saves what the sheet promises."""
 
 from __future__ import annotations

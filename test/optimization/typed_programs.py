@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Programs of the simulated controller, run as they are and with a sheet typed into their lines."""
 
 from __future__ import annotations

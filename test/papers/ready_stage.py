@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A stage with a ready outcome, in a module that its process can import."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The papers' contents, stages in processes of their own, and the page made of them."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The protocols of the papers, from design to verdict, on an arm without real-time clock."""
 
 from __future__ import annotations

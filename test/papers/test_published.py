@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Every number of the table of published values stands in its source."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Dask schedulers and workers as processes, and works on bags that they can import."""
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import NamedTuple
 
 from ur_energy_model.errors import UrEnergyError
 
-PATIENCE = 60.0  # longest time to wait for a process [s]; a bound, not an expectation
+PATIENCE = 240.0  # longest time to wait for a process [s]; a bound, not an expectation
 ROOT = Path(__file__).parents[2]
 
 

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The history of a made-up plant: arms with other joints, one without bus power, two programs."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Damage to a store: everything that can be lost, changed or linked elsewhere, file by file."""
 
 from __future__ import annotations

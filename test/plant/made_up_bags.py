@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags of arms whose energies are known, and what a store says about them."""
 
 from __future__ import annotations

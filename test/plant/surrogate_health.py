@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Months of an arm's work as rows of the table `health`, without physics."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A plant of arms whose energies are known, written as a store of the history."""
 
 from __future__ import annotations

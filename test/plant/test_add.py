@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Adding bags to a store: energies equal the estimate's, each time once; folders of bags."""
 
 from __future__ import annotations

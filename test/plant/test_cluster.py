@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Work on many bags: where it is done, and by the workers of a Dask cluster."""
 
 from __future__ import annotations

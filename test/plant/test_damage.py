@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Stores that have lost or changed anything: what they say, and that following it mends them."""
 
 from __future__ import annotations

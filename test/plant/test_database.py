@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Questions to a store: periods, SQL that reads the tables and nothing else, rows as CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Priors of an arm from a fleet, and one model per arm from the bags of many."""
 
 from __future__ import annotations

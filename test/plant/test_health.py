@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Health of arms: rows from telemetry, levels at equal temperature, changes and words."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The history that the live estimator writes while the arm works."""
 
 from __future__ import annotations
@@ -259,14 +262,14 @@ def test_a_store_that_hangs_does_not_hold_up_the_estimator(
 
     def hang(*_: object, **__: object) -> None:
         entered.set()
-        release.wait(60)
+        release.wait(240)
 
     monkeypatch.setattr(live_hours.LiveRows, "write", hang)
     source = estimator(history)
     telemetry = Session().telemetry()
     feed(source, telemetry.cut(slice(0, 500)))
     source.save()
-    assert entered.wait(30)
+    assert entered.wait(240)
     feed(source, telemetry.cut(slice(500, None)))  # returns although nothing is written
     assert source.samples > 3000
     release.set()

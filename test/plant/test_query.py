@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SQL of users: bounded in memory and time, ended at once, and without processes that stay."""
 
 from __future__ import annotations
@@ -104,7 +107,7 @@ def test_signals_end_it_at_once(plant: Path, number: int) -> None:
             time.sleep(0.02)
         process.send_signal(number)
         began = time.monotonic()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
         while any(Path(f"/proc/{pid}").exists() for pid in children):
             assert time.monotonic() - began < 30.0
             time.sleep(0.02)

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The store: killed and concurrent writers, S3, damage, foreign content, compaction, old stores."""
 
 from __future__ import annotations
@@ -71,7 +74,7 @@ def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag
     while process.poll() is None and file_count(store) < most_files:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=100)
+    process.communicate(timeout=240)
     before = complete_sources(store)
     names = {row["source"] for row in before}
     there = [row for row in rows(store) if row["source"] in names]
@@ -80,7 +83,7 @@ def test_killed_at_any_moment_it_reads_and_two_at_once_complete_it_with_each_bag
     assert names <= {*there_already}
     other = adder(store, bags)
     mine = added(store, bags)
-    out, err = other.communicate(timeout=100)
+    out, err = other.communicate(timeout=240)
     assert other.returncode == 0, err
     count = len(there_already)
     assert count + json.loads(out)["added"] + len(mine.records) == len(bags), most_files

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy summed up by arm, calendar, program, joint and day, beside what polars reads."""
 
 from __future__ import annotations

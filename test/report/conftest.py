@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A recording that a known model explains exactly, so that the report's results are known."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The report in a real browser: no errors, working controls, readable on a phone and in print."""
 
 from __future__ import annotations

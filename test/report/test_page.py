@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Pages: complete, small, safe against names with markup; their verdicts; optimized cycles."""
 
 from __future__ import annotations

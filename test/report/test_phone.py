@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Pages at the width of a phone: energies are in sight, flame graphs can be read."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The page of a plant: its figures are those of the store, and a browser shows it at any width."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Figures of a recording that the model explains exactly: their arrays, gaps, shift and files."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A stand-in for the simulated arm in tests without physics, and a plain RTDE client."""
 
 from __future__ import annotations
@@ -116,7 +119,7 @@ class RtdeClient:
     """A blocking RTDE v2 client that records the order of the packets."""
 
     def __init__(self, host: str) -> None:
-        self.socket = socket.create_connection((host, RTDE_PORT), timeout=60.0)
+        self.socket = socket.create_connection((host, RTDE_PORT), timeout=240)
         self.reader = FrameReader()
         self.recipe: Recipe | None = None
         self.seen: list[int] = []
@@ -196,7 +199,7 @@ def connect() -> Iterator[Connect]:
 
 def ask(server: SimulatedController, *lines: str) -> list[str]:
     """Answers of the control port to lines."""
-    with socket.create_connection((server.host, CONTROL_PORT), timeout=60.0) as client:
+    with socket.create_connection((server.host, CONTROL_PORT), timeout=240) as client:
         stream = client.makefile("rw")
         stream.readline()  # the greeting
         stream.write("".join(f"{line}\n" for line in lines))

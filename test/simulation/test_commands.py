@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Commands to the arm: moves, streams, stops, power, payload, protective stops."""
 
 from __future__ import annotations

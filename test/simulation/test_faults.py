@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fault injection: syntax, and the effect of each fault on a client; the control port."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Tool poses: forward, inverse, composition, and straight moves of the tool."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Constants of simulated arms: their calibration and their spread."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Mechanics of the simulated arm, and the linear drives its controller is tuned on."""
 
 from __future__ import annotations

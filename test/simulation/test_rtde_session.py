@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One RTDE session: what the controller answers, packet by packet."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Uploaded scripts: splitting, plain calls, the control loop of ur_rtde, and hostile ones."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The simulated arm seen by a client, compared with its truth and with real recordings."""
 
 from __future__ import annotations

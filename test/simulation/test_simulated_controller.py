@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The ports of the simulated controller: clients, streams, dashboard, ticks."""
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ def test_clients_of_equal_and_of_other_recipes(
     for name in ("actual_q", "actual_current"):
         fraction = samples[name] % 1.0 * 1000.0
         np.testing.assert_allclose(fraction, np.tile(cycle % 1000.0, (6, 1)).T, atol=1e-6)
-    with socket.create_connection((server.host, REALTIME_PORT), timeout=60.0) as script:
+    with socket.create_connection((server.host, REALTIME_PORT), timeout=240) as script:
         script.sendall(b'textmsg("hello")\n')
         for client in clients:
             packets = (client.next_packet() for _ in range(500))
@@ -66,7 +69,7 @@ def test_junk_on_a_port_does_not_stop_the_others(
         kinds = [*junk(random.Random(port))]
         for data in kinds[:12] + kinds[12::60]:
             with (
-                socket.create_connection((server.host, port), timeout=60.0) as client,
+                socket.create_connection((server.host, port), timeout=240) as client,
                 suppress(OSError),  # the server may close at once
             ):
                 client.sendall(data)

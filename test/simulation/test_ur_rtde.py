@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """ur_rtde, unchanged, against `ur_energy simulate`.
 
 The client runs in its own process: a constructor of ur_rtde that waits for an answer holds the
@@ -135,7 +138,7 @@ def test_ur_rtde_reads_moves_streams_and_recovers(simulate: Any, fresh_host: Any
     host: str = fresh_host()
     simulate(host, "--motion", "hold")
     command = [sys.executable, "-c", PROGRAM, host]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.rsplit("RESULT", 1)[1])
     assert result["start"] >= 40.0, "clients read less as a controller that is booting"

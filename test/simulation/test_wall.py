@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The simulated wall: its power, what its meter reads, and real clients of its interfaces."""
 
 from __future__ import annotations
@@ -94,7 +97,7 @@ def test_the_live_meter_shows_delayed_means_and_nothing_while_silent() -> None:
 
 
 def fetched(url: str) -> dict[str, object]:
-    with urllib.request.urlopen(url, timeout=60.0) as answer:
+    with urllib.request.urlopen(url, timeout=240) as answer:
         found: dict[str, object] = json.load(answer)
         return found
 

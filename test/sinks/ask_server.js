@@ -1,3 +1,6 @@
+// Copyright 2026 ur_energy_model maintainers
+// SPDX-License-Identifier: Apache-2.0
+
 // A client of another project: finds the arm among the machines, reads its metering point, follows
 // a value, and as a user over an encrypted connection calls the methods. Prints JSON.
 //

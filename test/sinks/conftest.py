@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The tests of sinks need the packages of the extra `sinks`."""
 
 from __future__ import annotations

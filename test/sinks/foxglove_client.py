@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A small client of the Foxglove WebSocket protocol, independent of the SDK, and of its messages.
 
 Source: the published protocol. JSON messages advertise channels and subscribe to them; a binary

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Mosquitto: the real broker on a free port of loopback, and a Sparkplug host at it."""
 
 from __future__ import annotations

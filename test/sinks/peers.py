@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Servers and clients of other projects, and what tests need to talk to them."""
 
 from __future__ import annotations

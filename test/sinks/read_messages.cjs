@@ -1,3 +1,6 @@
+// Copyright 2026 ur_energy_model maintainers
+// SPDX-License-Identifier: Apache-2.0
+
 // Subscribes to every channel by Foxglove's own client library; prints what it gets as JSON lines.
 // Usage: node read_messages.cjs PORT MESSAGES
 const { FoxgloveClient } = require("@foxglove/ws-protocol");

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Readings of arms with known numbers, and states of a live view, for tests of sinks."""
 
 from __future__ import annotations

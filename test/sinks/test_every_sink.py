@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What every sink promises: the same readings, faults, slow clients and restarts for all."""
 
 from __future__ import annotations

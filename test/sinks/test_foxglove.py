@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Foxglove: the server and its clients, the MCAP file, their messages and the arm in 3D."""
 
 from __future__ import annotations

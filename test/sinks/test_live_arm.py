@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """LiveArm: every sample is counted, sinks get what the estimator knows, and what may go wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Sparkplug messages compared with recorded ones; the MQTT sink with the real broker."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The OPC UA server, asked by the client of asyncua and by that of another project."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The metrics page: values, counters, silence, slow clients; and the real Prometheus."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The live view at any size, its lines without a terminal, and what it shows of problems."""
 
 from __future__ import annotations

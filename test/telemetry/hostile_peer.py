@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What a hostile RTDE peer sends, fed to the real client."""
 
 from __future__ import annotations

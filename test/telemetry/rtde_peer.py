@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A small RTDE server for tests, built on the package's own codec, that can misbehave."""
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class RtdePeer:
     def __exit__(self, *_: object) -> None:
         self.refuse()
         self.disconnect()
-        self._thread.join(5.0)
+        self._thread.join(240.0)
 
     def refuse(self) -> None:
         """Accept no more connections."""
@@ -103,12 +106,12 @@ class RtdePeer:
 
     def send_ticks(self, ticks: Sequence[int]) -> None:
         """Send data packages, once the client has started."""
-        assert self.started.wait(5.0), "no client has started"
+        assert self.started.wait(240), "no client has started"
         self.send(b"".join(map(self.package, ticks)))
 
     def send(self, data: bytes) -> None:
         """Send any bytes, once the client has started."""
-        assert self.started.wait(5.0), "no client has started"
+        assert self.started.wait(240), "no client has started"
         assert self._client is not None
         self._client.sendall(data)
 

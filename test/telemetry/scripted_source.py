@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A source that does what a test tells it, and batches for it."""
 
 import queue as queues
@@ -31,7 +34,7 @@ class ScriptedSource:
             self._items.put(item)
         self._items.put(None)
         for _ in range(len(items) + 1):
-            assert self._taken.acquire(timeout=60.0)
+            assert self._taken.acquire(timeout=240)
 
     def give_last(self, item):
         """Returns at once: nobody may read after it."""
@@ -75,7 +78,7 @@ def batches(count, first=0, modes=None):
     return made
 
 
-def wait_for(condition, timeout=60.0):
+def wait_for(condition, timeout=240):
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Stamps of samples, the clock of the process, and checks of recorded times."""
 
 import numpy as np

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Samples from a driver's JointState messages: order, losses, and messages that cannot be used."""
 
 import numpy as np

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recorders killed at any moment, beside an estimator: what they leave, and its recovery."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """From packages to telemetry: each tick once, and why ticks are missing."""
 
 import math

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Values that no arm can have, and recordings that measured nothing."""
 
 import numpy as np

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """RTDE on the wire: what is packed is unpacked again, malformed packets are refused."""
 
 import struct

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Live telemetry: every sample once, gaps with their causes, and never another arm's samples."""
 
 import random
@@ -83,7 +86,7 @@ def entered(peer, ticks=FIRST, **options):
         yield source
 
 
-def read(source, count, timeout=60.0):
+def read(source, count, timeout=240):
     """Batches with that many samples."""
     batches: list[Telemetry] = []
     deadline = time.monotonic() + timeout
@@ -95,7 +98,7 @@ def read(source, count, timeout=60.0):
     return batches
 
 
-def read_until(source, condition, timeout=60.0):
+def read_until(source, condition, timeout=240):
     """Read without samples until the status, which is returned, fulfils a condition."""
     deadline = time.monotonic() + timeout
     while not condition(status := source.status):

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What live and recorded sources share: runs of samples, one connection for many, lower rates."""
 
 import threading

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """StorageBudget: the oldest files go; never the one being written, a marked one or others'."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Run the harness: `python -m test.torture [--seed N] [--minutes M] [--only FAMILY]`."""
 
 from __future__ import annotations

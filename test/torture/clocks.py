@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Steps of the wall clock while `record` and the logger run.
 
 `python -m test.torture.clocks SECONDS AFTER SCRIPT ARGUMENT...` runs a console script of the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Disks that are full, read-only, deleted or renamed while something records or measures."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Every command and node that runs long, ended at any moment by any signal, and its next run."""
 
 from __future__ import annotations

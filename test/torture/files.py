@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Damaged bags and hostile files: read, refused in one line, or repaired, in bounded resources."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Families of faults, the processes they are tried on, and what was found."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A store that is killed, written by several at once, and damaged: `history add` and `compact`.
 
 The store must read at any time, with all rows of the sources that it has; adding again, or

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Files that a user may be handed: damage, bombs, nonsense numbers and shifted columns."""
 
 from __future__ import annotations

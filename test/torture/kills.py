@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SIGKILL and SIGSTOP at any moment on `record`, the logger, the estimator and the cell."""
 
 from __future__ import annotations

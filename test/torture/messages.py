@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One hostile message at a time on every subscribed topic of each node."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A proxy that cuts, delays and corrupts the stream of a controller while something records it."""
 
 from __future__ import annotations

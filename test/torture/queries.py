@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SQL that wants all memory, all time or the machine, by `history sql`; signals while it runs.
 
 The query has a process of its own: its memory, and that of `ur_energy`, must keep their limits, the

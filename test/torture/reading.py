@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Hands hostile files to a process of its own, whose time and memory are measured.
 
 `python -m test.torture.reading` takes lines "KIND PATH" and answers each with a line of JSON:

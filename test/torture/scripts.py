@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Hostile scripts and packets on every port of a simulated controller."""
 
 from __future__ import annotations

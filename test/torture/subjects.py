@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recordings and nodes under test: what they reported, and what they left behind."""
 
 from __future__ import annotations

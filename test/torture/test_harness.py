@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The harness finds what it is there to find: faulty stand-ins fail, sound ones do not."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fourier trajectories: at rest at both ends for any coefficients, and their files."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motions: derivatives belong together, limits hold, named motions stay clear and repeat."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Planned trajectories: interpolation, files, measured ones, and what no plan may be."""
 
 from __future__ import annotations

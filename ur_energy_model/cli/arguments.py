@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What arguments of several subcommands stand for: models, robots, and work on many bags."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The subcommands of `ur_energy`: what each is for, and its options as the help describes them.
 
 What a command does is in the other modules of this folder, which are imported when it runs.

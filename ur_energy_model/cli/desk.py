@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What is around the arms: `ur_energy demo`, `simulate`, `layouts` and `completion`."""
 
 from __future__ import annotations

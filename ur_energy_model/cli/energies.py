@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What a model gives: `ur_energy estimate`, `evaluate`, `predict` and `report`."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motions on a robot: `ur_energy excite`, and what every command that moves a robot shares."""
 
 from __future__ import annotations

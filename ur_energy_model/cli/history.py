@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy history`: a store of the energy of many arms over months, and questions to it."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy live`: powers and energies of an arm while it works, without ROS."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The `ur_energy` command: its subcommands, and how errors become exit codes."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy optimize`: the same work for less energy."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Printing: JSON and tables on stdout, notes and progress on stderr."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Parameters of an arm besides `identify`: `ur_energy learn`, `payload`, `base-parameters`."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The parser of `ur_energy`: made of the text in `commands`, with plain refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy profile`: the energy of a program, line by line and node by node."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """`ur_energy protocol`: the experiments of the papers, from design to verdict."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Making, mending and judging recordings: `ur_energy record`, `import`, `recover`, `inspect`."""
 
 from __future__ import annotations

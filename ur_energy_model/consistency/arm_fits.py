@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """How well an arm's constants fit recorded samples: its torques, and its tool poses.
 
 Each fit leaves free what a recording does not state: mounting, payload, reflected inertias, tool.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The type of the arm: whether the samples are those of the arm that a recording names.
 
 Two kinds of samples depend on the type and on little else. target_moment is the controller's own

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Contradiction: a statement about a recording that the recording itself does not agree with.
 
 A file, a parameter, a user or a device states which arm was recorded, in which unit efforts are,

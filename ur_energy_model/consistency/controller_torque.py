@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """target_moment as a product of known columns and few unknowns: the columns, and rows of them."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Efforts of a driver's samples, used once their unit is decided or as it was stated.
 
 Until then, and where efforts are neither motor currents nor joint torques, samples pass without

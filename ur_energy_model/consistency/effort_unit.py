@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Unit of efforts: motor currents in A or joint torques in N m, decided by the arm's motion.
 
 Drivers publish either of them as the effort of sensor_msgs/JointState. A current times gear ratio

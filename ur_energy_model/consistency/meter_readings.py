@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Readings of a power meter, compared with what the power at the mains depends on.
 
 A reading is the mean of some time that ended before it arrived. Neither the delay nor the averaging

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """All that is stated about a finished recording, compared with its samples in one pass."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Whether recordings, and what is compared with them, are of one arm and one program.
 
 A bag holds the serial number of its arm and the name of its program, where the controller's

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Windows of consecutive samples, spread evenly over a recording, in bounded memory."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Time: whether positions advance as far as the speeds and the times of a recording say.
 
 The energy of a recording is proportional to its time. A time column in milliseconds that was read

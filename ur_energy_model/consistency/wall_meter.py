@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A power meter at the mains that cannot be right, by the power that the robot's bus takes.
 
 Whatever a control box takes, the power at the mains is above that of the bus, is never negative,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The complete workflow with the simulated controller and the ROS nodes.
 
 A simulated arm runs trajectory A while the logger records; a model is identified; trajectory B runs

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The energy calculator: from telemetry to the power of every channel, sample by sample.
 
 The live estimator, `ur_energy estimate`, reports and evaluation all use it. The result does not

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy counters of one arm: lifetime, since reset, since the last reading; kept on disk.
 
 Two SQLite files keep them. The state is saved from time to time: it has a write-ahead log, a save

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What work cycles took: their energies from the readings at marks, and the log of them."""
 
 from __future__ import annotations

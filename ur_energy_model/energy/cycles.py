@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Work cycles: where they start, found by a signal or by repetition."""
 
 from __future__ import annotations

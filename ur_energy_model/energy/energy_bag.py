@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes the energy topics of a recording as a bag: `ur_energy estimate --bag`."""
 
 from __future__ import annotations

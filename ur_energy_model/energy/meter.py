@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Power to energy: trapezoidal integrals on the controller's clock, regeneration, efficiency.
 
 Clochiatti et al., Robotica 2024, eq. 24-26: electrical and mechanical energy are the time

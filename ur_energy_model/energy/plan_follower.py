@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Measured energy of planned motions that the arm has carried out.
 
 A motion is that of a plan if it starts from rest at the plan's first position, within EXPECTED of

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What the calculator yields: powers of every channel at every sample, and the options for it."""
 
 from __future__ import annotations

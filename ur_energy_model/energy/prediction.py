@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Prediction of the energy of a planned trajectory."""
 
 from __future__ import annotations

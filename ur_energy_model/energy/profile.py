@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy of a program by line and node: which part of a recording each of them took.
 
 The power of a sample belongs to the line in execution at that sample, with half of the step before

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A robot program: its lines and nodes, and where in it the robot is.
 
 PolyScope writes each node of a program tree into the script that it generates as a comment of its

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Powers and energies of a recording.
 
 Clochiatti et al., Robotica 2024, eq. 24-26 and Table VIII: electrical energy is the integral of

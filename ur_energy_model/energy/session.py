@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The session of an arm: friction scales of the day and standby power, from telemetry."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SourceReader: a thread that reads a telemetry source, reopening it after lost connections."""
 
 from __future__ import annotations

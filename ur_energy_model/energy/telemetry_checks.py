@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Checks of telemetry before energy is computed from it: samples, conditions, limits."""
 
 from __future__ import annotations

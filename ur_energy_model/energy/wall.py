@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy at the wall: of a power meter's readings, and of a model where there are none.
 
 Readings are compared with what the wall depends on in `consistency.meter_readings`, and are used

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Files of an optimized cycle: program, set points, ROS trajectory, and CSV for `predict`."""
 
 from __future__ import annotations

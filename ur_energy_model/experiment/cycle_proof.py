@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The cycle as recorded and as typed in turns on the arm: motion, and saving from its recording."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Searches for exciting trajectories: many gradient descents in parallel, and a genetic one."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Design of an exciting trajectory as an optimisation problem.
 
 A trajectory is x [2 L - 1, n], coefficients in `rest_basis`: both ends are at rest for every x.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Runs a trajectory on a robot, records and monitors it, and stops it on problems."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Safety limits of a motion: joints, torques, tool speed and clearance.
 
 `SafetyLimits.penalty` is differentiable and coarse, for the search; `check` evaluates a trajectory

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Moves a robot through ur_rtde in a separate process.
 
 The constructor of ur_rtde can block while it holds Python's global interpreter lock, and a process

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Objectives of exciting trajectories, with gradients with respect to the motion.
 
 Each objective is a scalar to minimise over sampled motions q, qd, qdd [samples, n].

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Whether the connected arm is the one that a motion was recorded on or planned for."""
 
 from __future__ import annotations

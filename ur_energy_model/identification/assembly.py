@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The model assembled from the results of the stages, and what the data alone show of an arm."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fit of an arm's base parameters to motion and torque, of one or more bags.
 
 torque = W p_B with W the base columns of the regressor (`regroup`): ordinary least squares, then

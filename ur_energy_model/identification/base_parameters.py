@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Base parameters: the combinations of inertial and drive parameters that motion can show.
 
 13 parameters a joint (10 inertial in the order m, mc, I; Coulomb, viscous, motor inertia). Their

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Model and measurement of a recording, filtered alike: the data of METRICS and figures."""
 
 from __future__ import annotations

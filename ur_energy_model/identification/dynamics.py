@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Dynamics of arm and setups: mounting, payload, link tensors and reflected inertia."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Evaluation: how well a model describes a recording, and the METRICS of the comparison.
 
 Mean, maximum and RMS error and R2 per joint: Clochiatti et al., Robotica 2024, Tables V and VII.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recorded channels as filtered motion on an even time grid."""
 
 from __future__ import annotations

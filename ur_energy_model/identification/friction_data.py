@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Friction laws to fit to the currents of an arm: candidates, their choice, priors and columns."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Currents of an arm: torque constant and friction of every joint, and its presliding."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Linear least squares with a prior, from Gram matrices of blocks of time."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Search for mounting and payload in motor currents, where target_moment was not recorded.
 
 The current of a joint is linear in its load (slope 1/k_t), motor inertia and friction. The search

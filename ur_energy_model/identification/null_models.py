@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Null models: what least squares of a few lines explain; an identified model must explain more.
 
 Current of a joint: six terms, torque from the controller's own target_moment,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Torques of a loaded arm as columns, and their solution for payload and drive gains."""
 
 from __future__ import annotations

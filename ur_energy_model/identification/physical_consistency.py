@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Nearest physically consistent inertial parameters.
 
 Least squares may give negative masses and impossible tensors. Inertial parameters are possible

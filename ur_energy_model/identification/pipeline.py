@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Identification of an arm: from bags to a model with its metrics."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fit of the power model: from motor currents and speeds to the power at the supply.
 
 Normal equations of the bus power are accumulated over any number of recordings; the structures of

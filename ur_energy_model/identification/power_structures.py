@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Structures of the power model, linear in their parameters, with the priors of these.
 
 EcBot fits all 4n + 1 coefficients freely, which overfits short recordings. The physical structure

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Models of two papers, fitted and measured exactly as these define it: every sample as recorded.
 
 Clochiatti et al., Robotica 2024: the current model of eq. 17-18 and its errors (Tables V to VII).

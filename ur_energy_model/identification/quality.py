@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Quality of a recording: what it is good for, what is wrong with it, and its motion."""
 
 from __future__ import annotations

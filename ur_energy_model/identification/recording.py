@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A bag read once: figures in memory, what further passes need in memory or on disk."""
 
 from __future__ import annotations

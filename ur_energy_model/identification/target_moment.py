@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """target_moment as a product of known columns and few unknowns: its data, and their solution."""
 
 from __future__ import annotations

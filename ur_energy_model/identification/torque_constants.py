@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Torque constants and reflected inertias of the joints: what limits them, what joints share."""
 
 from __future__ import annotations

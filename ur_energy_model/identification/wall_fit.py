@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fit of the wall: from a power meter's readings to control box and supply.
 
 The readings of any number of recordings are compared with the power at the supply

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The layout files of one arm: made here where they name its topics, else those of config/."""
 
 from __future__ import annotations

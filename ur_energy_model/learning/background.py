@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learning beside a live estimator, in a process of its own.
 
 `BackgroundLearning` never delays the thread that offers samples, starts the process again after a

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Friction over a day and over weeks, and unannounced changes of the arm.
 
 A `ChangeMonitor` follows friction, standby power, payload and mounting. It predicts the friction of

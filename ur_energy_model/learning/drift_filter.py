@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Levels that move within a day and wear over weeks, in one Kalman filter, and their steps.
 
 The level of each channel (logarithm of a joint's friction, standby power, payload) is

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What learning did and noticed: attempts to improve the model, changes of the arm, open needs.
 
 Their fields are the keys of `ur_energy learn --json` and of a learned model's provenance.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What has been learned of an arm so far: data of its sessions, bounded, and the model of them."""
 
 from __future__ import annotations

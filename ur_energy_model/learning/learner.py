@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Learner: a model that improves while the arm does its ordinary work."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What one minute of work shows of friction, payload and mounting: a few numbers per joint."""
 
 from __future__ import annotations

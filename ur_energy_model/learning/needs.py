@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What ordinary work has not shown, and how much of the energy that leaves open.
 
 The shares are over a reference work: point-to-point moves through the whole workspace at the

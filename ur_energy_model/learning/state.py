@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What learning keeps on the disk: the state of each arm, and models with their predecessors."""
 
 from __future__ import annotations

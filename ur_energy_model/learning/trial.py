@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A candidate model beside the model in use, over time that neither was fitted to."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Drives: the motors of an arm and its supply, which turn currents and speeds into powers.
 
 Per motor (Clochiatti et al., Robotica 2024, eq. 19-23), w the motor speed,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Rigid-body dynamics of an arm over whole arrays, with pinocchio.
 
 Joint-side torques of the links and the payload only; other modules add motor and reducer inertia,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """EnergyModel: the identified model of an arm, from motion to currents, powers and energy.
 
 A motion becomes power in three steps (Clochiatti et al., Robotica 2024, eq. 10-23):

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Friction laws, and friction as a law with parameter values.
 
 A law is a list of terms; a term is a function of the operating point, and its parameter is the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Generic models: the prior of an arm not yet identified.
 
 config/models contains one per arm type, made by `python -m tools.generic_models`. Its standard

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Capsule geometry of an arm: distances between its links, and to table and walls.
 
 config/geometry/*.yaml contains capsules that enclose the links. `ArmGeometry.distances` and

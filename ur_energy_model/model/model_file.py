@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Model files: an EnergyModel as YAML that people can read and edit.
 
 Each quantity has value, unit, standard deviation and source. Reading is strict: unknown keys,

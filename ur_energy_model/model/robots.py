@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """RobotDescription: the nominal constants of an arm, read from a robot file (config/robots)."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Sessions: standby power and friction scales, which change from recording to recording.
 
 Inertias, torque constants and resistances of an arm stay the same; standby power and friction do

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The setup of an arm: its mounting and its payload."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A robot description as URDF, for viewers: cylinders along the links."""
 
 from __future__ import annotations

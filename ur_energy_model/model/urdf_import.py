@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A robot file from the URDF of a serial arm.
 
     python -m ur_energy_model.model.urdf_import arm.urdf > arm.yaml

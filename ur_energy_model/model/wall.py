@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The wall: power at the mains, from the state of the arm and the power at its supply.
 
     wall = box(state) + proportional p + quadratic p^2

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The ROS 2 nodes. Apart from the demo, only this package imports ROS."""
 
 import os

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """cell_node: logger and estimator in one process, with one RTDE connection."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What the estimator node has once the arm is identified: its model, counters and history."""
 
 from __future__ import annotations

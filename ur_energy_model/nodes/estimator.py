@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """estimator_node: publishes live power and energy of an arm, and learns its model meanwhile."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Health of the estimator: its parts on /diagnostics, and lines for the operator."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """identification_node: identifies a model from bags on request."""
 
 from __future__ import annotations

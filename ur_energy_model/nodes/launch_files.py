@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The launch files: their arguments, what they start, and checks before anything is started.
 
 Only `description` imports launch, so that tools, tests and the demo read the same tables as the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Lines for the operator: connection, recording, clock and problems that come and go.
 
 Each kind of line is written at most every PERIOD; what falls between two is counted.

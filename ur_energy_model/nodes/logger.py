@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """logger_node: records RTDE into bags without loss; publishes joint_states."""
 
 from __future__ import annotations

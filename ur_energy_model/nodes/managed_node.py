@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Base class of the nodes, with parameters and lifecycle, and the process that runs nodes.
 
 SIGINT never raises an exception in such a process: the handler of rclpy shuts ROS down and wakes

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Parameters of the nodes: name, default, unit, range and description.
 
 Nodes declare their parameters from NODES; the parameter files under config/ and docs/nodes.md are

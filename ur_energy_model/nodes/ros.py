@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What the nodes share of ROS: quality of service, subscriptions, messages."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """simulated_robot_node: a simulated arm behind the ports of a UR controller."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The joint_states topic of a driver as a source of samples."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The saving of a changed program from ordinary production: cycles before and after the change.
 
 Energies are those measured at the bus. Cycles of one recording (or of one day of a history store)

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A repeated work cycle: moves along recorded paths, the rests between them, and their energy."""
 
 from __future__ import annotations

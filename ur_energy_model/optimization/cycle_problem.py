@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The optimization of one cycle: its moves on their paths, their limits, and its waiting."""
 
 from __future__ import annotations

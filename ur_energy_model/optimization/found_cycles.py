@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The repeated cycle of a recording: which moves it has, and where the program begins.
 
 What a cycle is, `CycleDetector` decides, as for energies per cycle, profiles and histories. Here

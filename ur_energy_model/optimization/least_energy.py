@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Time law of one move: the least energy along its path.
 
 Direct transcription on the path (Verscheure et al., Time-optimal path tracking for robots, IEEE

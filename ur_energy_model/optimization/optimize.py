@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """From a recorded cycle to a cheaper one: the same work, the same paths, less energy."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Result of an optimization: the new cycle, what to type for it, energies and what they rest on."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One arm on the path of one move: the path, its limits, its dynamics, and time laws on it.
 
 With the path q(s), s from 0 to 1, the speed v = ds/dt and its rate a, the joints move at q' v with

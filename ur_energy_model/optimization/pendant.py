@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The pendant sheet: what to type for every move and wait of a program, and what that takes.
 
 All figures "as typed" (energy, duration, files, pages) come from `typed_stretches` of the sheet:

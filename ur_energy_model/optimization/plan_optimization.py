@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A planned trajectory of several moves with less energy: same path, stops and duration."""
 
 from __future__ import annotations

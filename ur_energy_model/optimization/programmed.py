@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Moves as a program has them: straight in joint space or at the tool, with trapezoids of speed."""
 
 from __future__ import annotations

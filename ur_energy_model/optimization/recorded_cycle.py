@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The work cycle of a recording: its moves, the waits between them, and what they take."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The motion of a recording: its moves from rest to rest, and the tool of the arm."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energies of a move with any speed and acceleration: trapezoids on its path, many at once.
 
 Speed and acceleration of a moveJ or moveL give the speed at each place of its path, so that torques

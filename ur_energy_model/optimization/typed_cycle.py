@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The sheet with the least energy: values for every line of a program, and the cycle run with them.
 
 Candidates come from `typed_values`; energies and limits of the result are those of the cycle as the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Values to type: a speed and an acceleration for each line of the program, for the least energy.
 
 All moves that a line runs have its values, as a subprogram that is called several times has. For a

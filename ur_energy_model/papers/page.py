@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """All stages run, and published beside obtained: every table and figure as one Markdown page."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One run of a protocol: robot, output, recorded motions, figures beside published ones."""
 
 from __future__ import annotations

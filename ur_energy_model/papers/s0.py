@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocol s0, Clochiatti et al., Robotica 2024: test motions A and B through random points."""
 
 from __future__ import annotations

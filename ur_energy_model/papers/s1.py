@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocol s1, Raviola et al., RAAD 2021: exciting trajectory, base parameters, validation."""
 
 from __future__ import annotations

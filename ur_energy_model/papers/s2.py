@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocol s2, Heredia et al., EcBot: sinusoids, dynamic model per joint and free power model."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocol s3, Battistini et al.: pick and place of a UR5 under PD with gravity compensation."""
 
 from __future__ import annotations

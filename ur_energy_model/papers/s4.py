@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocol s4, Machines 2024, 12(9), 595: self and general verification, known payload."""
 
 from __future__ import annotations

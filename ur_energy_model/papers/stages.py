@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The runs that `ur_energy protocol all` is made of, each on a simulated arm of its own."""
 
 from __future__ import annotations

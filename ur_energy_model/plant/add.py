@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Adding bags to a history store: once each, on any number of processes and machines."""
 
 from __future__ import annotations

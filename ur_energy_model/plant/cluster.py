@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Where many bags are worked on: in this process, in others of this machine, or by Dask."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """HistoryDatabase: the tables of a store in DuckDB, for SQL that only reads them.
 
 Arrow reads the files, whether they are in a folder or on an S3 server; DuckDB sees the tables and

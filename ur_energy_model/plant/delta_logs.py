@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """DeltaLogs: the logs of a store, read as they are now, also where they are damaged, and written.
 
 A log that is there and cannot be believed is damaged: commits or checkpoints of it are lost or

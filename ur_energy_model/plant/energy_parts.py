@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """EnergyParts: cuts the powers of a recording into parts, from which rows of the history are made.
 
 A part ends where a second, a possible cycle or the time that another source covers begins or ends.

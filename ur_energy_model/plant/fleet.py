@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fleets: what identified arms show about another arm, and models of all arms in one go."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Holdings: what a store has, and what it has lost, as data and in words with what mends it.
 
 Rows of a bag are lost if a file with them is lost or changed, or if there are fewer than the record

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """LiveHistory: the history that the live estimator writes, and LiveRows: its rows.
 
 Every minute, the rows whose energies are final are committed as a small file; at the end of an hour

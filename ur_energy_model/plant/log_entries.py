@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Entries of the logs: files that count, as rows of a table (`FILES`) and as actions of Delta Lake.
 
 What a log states of a file is believed as far as its path is one of the store's own; table, day,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Mender: makes again what a store has lost and what follows from its other files.
 
 Rows of joints follow from `seconds`, records of bags and rows of models from the footers of all

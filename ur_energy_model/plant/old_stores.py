@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Stores of earlier versions: a JSON record per source in place of logs, and their files.
 
 STORE/sources/<source>.json, STORE/writers/<source>.<day>.json    records, with names of files

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Health: levels of each arm day by day, and the changes in them in words.
 
 A level is taken at equal temperature over a unit of work; the first part follows the levels of one

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Query: SQL of a user on a history, in a process of its own with limits of memory and time.
 
 DuckDB's own limit leaves out much of what it allocates (texts, lists, aggregates), and it looks

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Rows of the tables of the history, from parts of a recording and from its powers."""
 
 from __future__ import annotations

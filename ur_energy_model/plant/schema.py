@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Tables of the history: columns with type, unit and meaning, and Arrow tables of them.
 
 They are Delta Lake tables, divided by `day` (UTC), which is not repeated in the files; `arm` (see

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Sources of a history: a bag or a live writer, its record, and its part in each file.
 
 The footer of every file of a store states which sources its rows are of (`SourcePart`), with the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """HistoryStore: the history of many arms as Delta Lake tables, in a folder or on an S3 server.
 
     STORE/_store/_delta_log/                                     the log of the store, see StoreLog

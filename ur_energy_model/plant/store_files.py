@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Files of a history store: what they are named, how they are written, and whether they are whole.
 
 A store is a folder or a prefix of a bucket. Nothing outside of it is read, written or removed, also

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """StoreLog: which files of a store count, in one log for all tables, and in a copy per table.
 
     STORE/_store/_delta_log/     the log of the store: files of all tables

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Energy of a plant, summed up by arm, calendar, program or joint."""
 
 from __future__ import annotations

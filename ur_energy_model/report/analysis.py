@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Analysis: a recording compared with the model, as arrays for the figures of a report.
 
 Torques are joint side, like target_moment. The compared samples are those of METRICS

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Charts as plain descriptions of what is shown; pages and static figures draw the same ones."""
 
 from __future__ import annotations

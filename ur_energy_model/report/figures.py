@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Static figures (PNG, SVG) of lines, bars and boxes with matplotlib, from the page's charts.
 
 Stacked bars, heat maps, intervals, dates and logarithmic axes are on pages only. Figures are

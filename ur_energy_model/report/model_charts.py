@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Charts of models: parameters, what learning did, quantities of experiments."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The page of an optimized cycle: powers over time, what to type, what is saved."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A page: tiles, sections, charts and tables, as one HTML file that needs no network.
 
 All text is escaped, or is JSON that the script puts into text nodes. A content security policy

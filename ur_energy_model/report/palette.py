@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Colours of the report: one per joint, the same in every figure, in a light and a dark theme.
 
 Hues are distinguishable with any common colour vision deficiency. The contrast with the background

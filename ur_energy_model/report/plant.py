@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The page of a plant: many arms over months, in charts and tables."""
 
 from __future__ import annotations

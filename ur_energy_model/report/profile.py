@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The page of a program's profile: nodes, flame graph, and the script with joules by line."""
 
 from __future__ import annotations

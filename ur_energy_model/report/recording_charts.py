@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """All charts of one recording: motion, torque, current, friction, power.
 
 Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.

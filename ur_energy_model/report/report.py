@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The report of recordings: evaluated with a model, in tables and charts, as a page."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Shift: energy of consecutive recordings over time, by state of the arm, and per cycle."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The verdict: whether a model is reliable, and what would improve it."""
 
 from __future__ import annotations

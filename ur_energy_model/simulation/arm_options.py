@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Options of a simulated arm: its drives, its session, and how it is operated."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Text and client interfaces of a simulated controller, dashboard and control port."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Simulated controller without its sockets: arm, program, registers and RTDE values."""
 
 from __future__ import annotations

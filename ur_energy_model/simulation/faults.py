@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Fault injection: table of faults, their syntax, and when each is active.
 
 A fault is written `NAME[@T[+D]][:ARGUMENT]`: it starts T seconds after the controller became ready

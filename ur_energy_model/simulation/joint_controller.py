@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Joint controller: target moment, target current and servo gains.
 
 "feedforward" is the e-Series controller as Clochiatti et al. 2024 (sec. 3.2) describe it: inverse

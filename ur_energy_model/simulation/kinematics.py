@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Forward and inverse kinematics of the tool centre point.
 
 A pose is a position and a rotation vector [6], m and rad, in base axes, as in URScript.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """True constants of a simulated arm: typical values of real arms and their spread.
 
 Values and sources are in config/simulation/arm.yaml. The identification does not see them; it has

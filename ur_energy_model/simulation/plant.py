@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Mechanics of the simulated arm: motors behind strain-wave gears, links as rigid bodies.
 
 Every joint has a motor side and a link side (Battistini et al.), both in joint-side units: rotor

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Controller side of one RTDE connection: packets in, packets out, no I/O.
 
 Source: the RTDE guide, and behaviour that public clients rely on (trailing commas in names,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Sensors of the arm: RTDE values with the noise and resolution of recorded arms."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """One simulated arm with its controller, advanced cycle by cycle."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A simulated UR controller: its options, and the network ports around a simulated arm."""
 
 from __future__ import annotations

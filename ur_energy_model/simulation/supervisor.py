@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Selects what moves the arm, its built-in motion or commands, and enforces the safety limits."""
 
 from __future__ import annotations

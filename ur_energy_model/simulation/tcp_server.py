@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Non-blocking TCP server for one thread; all buffers are bounded."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Native implementation of the control loop that ur_rtde uploads.
 
 ur_rtde controls a robot through its own script, which reads a command number and arguments from

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """URScript programs of plain calls: text into programs, programs into calls, calls into actions.
 
 There is no URScript interpreter: a program is simulated if every line is one call with literal

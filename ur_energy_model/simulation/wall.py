@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The mains side of a simulated robot: control box, 48 V supply, and a power meter in front.
 
 The meter is served as real ones are: as a Shelly device, over Modbus TCP, and to an MQTT broker.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """User names, passwords and certificates of sinks, from a YAML file or the environment.
 
 They are never on the command line, where every user of the machine reads them.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Foxglove: what it gets of each reading, by a WebSocket server and in MCAP files alike."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """LiveArm: samples of one arm through the live estimator to sinks and views."""
 
 from __future__ import annotations

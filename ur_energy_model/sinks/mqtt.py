@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """MQTT: an edge node of Sparkplug B on one broker, whose devices are arms.
 
 Readings are kept while the broker is away.

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """An OPC UA server as a sink: its thread, users and certificate."""
 
 from __future__ import annotations

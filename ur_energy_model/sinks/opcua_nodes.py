@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Nodes of the OPC UA server: arms as machines with metering points, methods and values.
 
 Their types are those of companion specifications of the OPC Foundation: OPC 34100 Energy

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Where energies go besides ROS: SinkOptions, their table, and SINKS, the kinds of sinks."""
 
 from __future__ import annotations

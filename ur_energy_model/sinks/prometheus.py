@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Prometheus: a page with the metrics of the arm, which Prometheus scrapes."""
 
 from __future__ import annotations

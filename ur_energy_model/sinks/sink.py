@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What a sink is, the readings that it gets, and the thread that delivers them."""
 
 from __future__ import annotations

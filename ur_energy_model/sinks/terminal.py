@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The live view: on a terminal until the user quits, or one line a second."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """HostClock, the one clock of a process, and ClockCheck of recorded times."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The one table of fields: RTDE name, type, unit, availability; and readings of a power meter.
 
 Source: the RTDE guide and the sources of public RTDE clients. `since` is the first e-Series

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Protocols of power meters: Shelly devices by HTTP, topics of an MQTT broker, Modbus TCP.
 
 Nothing is written to a meter, and nothing of it is believed before its size and time are: an answer

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Values of power meters: from the text of an answer to a reading that an arm's supply can have.
 
 Devices answer in JSON, or with a number. A path leads to the power in it, and may add up several

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Power meters at the mains: their readings become columns of a robot's samples.
 
 A thread reads the meter (`meter_protocols`). A meter that is silent is a gap (NaN), never a number,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Impossible values and recordings that measure nothing: limits, statistics of channels."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """SampleQueue: a bounded queue between threads; what finds no place becomes a gap."""
 
 from __future__ import annotations

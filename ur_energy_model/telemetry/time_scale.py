@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Time scale: whether positions advance as far as the speeds and the steps of the clock say.
 
 From one sample to the next a joint moves by its mean speed times the time that passes,

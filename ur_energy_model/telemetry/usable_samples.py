@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Samples of telemetry that the physics of the arm holds for, and even stretches of them."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Finite Fourier series as joint trajectories, and their YAML file.
 
 Raviola et al., RAAD 2021, sec. 2.2: with the base frequency w = 2 pi / period, joint by joint,

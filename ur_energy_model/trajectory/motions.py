@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motions as functions of time: rest, point to point, sampled and sinusoidal."""
 
 from __future__ import annotations

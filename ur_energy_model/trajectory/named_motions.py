@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Named motions of an arm, and Fourier trajectories from files."""
 
 from __future__ import annotations

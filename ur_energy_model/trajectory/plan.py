@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A planned joint trajectory: positions at times, with derivatives where they are known."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """All methods on all pairs of recordings: errors, coverage of our intervals, time."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Base parameters by figaroh from one recording, torques of others; run in a Python that has it.
 
 Usage: python figaroh_script.py IN.npz OUT.npz. IN holds robot, gravity [3], torque [samples, n]

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The figures of one comparison: errors of currents and energies, and coverage of intervals."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What others do with the same recordings: current from motion, and power from current and speed.
 
 All of them are ordinary least squares and state no intervals. They are given the mounting, the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What is compared, as every method gets it: real and simulated recordings, filtered alike."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags: what was written is read, bit for bit, with its gaps, programs and provenance."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags of computers that lack a package of compression: written, read by others, recovered."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags that are damaged or malicious: refused in one line, or recovered; in bounded memory."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Namespace, joint prefix and quality of service of the live graph in bags, and their readers."""
 
 from __future__ import annotations

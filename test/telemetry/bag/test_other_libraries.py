@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags of this package in other libraries, complete or not, and bags of other writers in it."""
 
 from __future__ import annotations

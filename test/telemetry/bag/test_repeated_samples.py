@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Nothing twice within one bag: files, chunks and messages that a bag has more than once."""
 
 from __future__ import annotations

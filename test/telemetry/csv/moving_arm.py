@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """CSV files of a moving arm whose energy is known: times, positions, speeds, bus power."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """CSV recordings with faults: rows that are no samples, rows out of order, files too large."""
 
 import gzip

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Forms of CSV files that programs write: encodings, delimiters, quotes, dates, lines of units."""
 
 from __future__ import annotations

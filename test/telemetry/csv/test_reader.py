@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """CSV recordings as ur_rtde, UR's Python client and others write them, with or without a header."""
 
 import csv

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The time of CSV recordings: unit, coarse times, stated rates; energies by an own trapezoid."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+// Copyright 2026 ur_energy_model maintainers
+// SPDX-License-Identifier: Apache-2.0
+
 // Drawing: each kind of chart as SVG with a given width.
 
 const SVG = "http://www.w3.org/2000/svg";

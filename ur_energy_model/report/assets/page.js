@@ -1,3 +1,6 @@
+// Copyright 2026 ur_energy_model maintainers
+// SPDX-License-Identifier: Apache-2.0
+
 // The page: joint and recording selection, zoom, hover, light and dark.
 
 const source = JSON.parse(document.getElementById("report-data").textContent);

@@ -1,3 +1,6 @@
+// Copyright 2026 ur_energy_model maintainers
+// SPDX-License-Identifier: Apache-2.0
+
 // Numbers: decoding, ticks, formats. No DOM here.
 
 const HOLE = 65535;

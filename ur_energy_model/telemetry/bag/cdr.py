@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """CDR, the encoding of ROS messages: single messages, and many of constant layout as arrays."""
 
 from __future__ import annotations

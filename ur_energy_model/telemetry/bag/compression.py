@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Compression of the chunks of MCAP files: which library packs them, and bounded unpacking.
 
 Bags are packed by zstd. rosdep has no key of its Python package, so that a cell installed by rosdep

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Bags as directories: their names, safe creation, and their storage files."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The MCAP container: its records, packed and unpacked.
 
 The library `mcap` has the same records. It is not used here, for three reasons: it reads each entry

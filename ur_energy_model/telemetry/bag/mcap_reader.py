@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """McapReader: reads MCAP files, damaged or hostile ones too, in bounded memory and time."""
 
 from __future__ import annotations

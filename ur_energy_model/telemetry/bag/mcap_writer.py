@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """McapWriter: writes MCAP files that are complete after every chunk."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The messages of a bag: their types and topics, and samples, events and diagnostics in them.
 
 All topics are in the namespace of the logger, and all joint names have its prefix, as in the graph:

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """What a rosbag2 directory states about its bag: metadata.yaml, provenance, hash."""
 
 from __future__ import annotations

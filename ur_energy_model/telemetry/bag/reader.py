@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads telemetry and events from bags: rosbag2 directories with MCAP or sqlite3 storage."""
 
 from __future__ import annotations

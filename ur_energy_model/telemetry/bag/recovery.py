@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recovers bags after a crash, a power cut or damage: `ur_energy recover`, and the logger."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads the messages of sqlite3 storage, hostile databases too, in bounded memory and time."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Storage files of bags: which kinds there are, where they are, and files packed as a whole.
 
 rosbag2 stores messages in MCAP files or sqlite3 databases. Recorded with `--compression-mode file`,

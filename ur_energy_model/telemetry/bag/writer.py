@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Writes bags, rosbag2 directories with MCAP storage: of telemetry, and of any messages."""
 
 from __future__ import annotations

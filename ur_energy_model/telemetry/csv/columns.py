@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Columns of a CSV recording: known layouts, units, and the fields that names stand for."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Reads CSV recordings of RTDE data, plain or gzipped, in bounded memory.
 
 Columns are named by a header line of RTDE field names, as ur_rtde's recorder and Universal Robots'

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Lines of a CSV recording in bounded memory and time, and the cells of lines."""
 
 from __future__ import annotations

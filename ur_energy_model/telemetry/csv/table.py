@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The structure of a CSV recording, found from its first lines, and its rows as numbers."""
 
 from __future__ import annotations

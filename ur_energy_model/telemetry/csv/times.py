@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The time column of a CSV recording: dates, the unit of numbers, order of rows, coarse times."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Recorder: records a telemetry source into bags, reading in one thread and writing in another."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """StorageBudget: keeps the bags of a folder within a budget while others are recorded."""
 
 from __future__ import annotations

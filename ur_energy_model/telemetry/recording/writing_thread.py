@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The writing side of a recorder: a thread that survives failures of the disk.
 
 What the queue holds is written into the current bag. While the disk fails, samples wait: in memory,

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """RtdeConnection: one connection that negotiates and then receives packets in batches."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Asks a controller's dashboard server for serial number, model and program, with a timeout."""
 
 from __future__ import annotations

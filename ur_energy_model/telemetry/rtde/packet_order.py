@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Which packets follow the controller's clock, which begin another one, and which are left out.
 
 A packet is taken if its time follows that of the last packet taken. All others are suspect: the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """PacketStream: data packages as telemetry without duplicates, with stamps, gaps and causes.
 
 After a lost connection there are four hypotheses, and only clocks to distinguish them where the

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """RTDE on the wire: frames, the recipe that lays out data packages, requests and replies.
 
 Both protocol versions: version 1 has no frequency in the output setup, no recipe number in its

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """RtdeSource: live telemetry from a controller, reconnected after every loss."""
 
 from __future__ import annotations
