@@ -269,40 +269,33 @@ class _Check:
             if file.live and file.table not in DERIVED:
                 if is_made_up_for(self._store, file, self._good, self._bad):
                     continue
-                start, end = file.span or (None, None)
-                yield Loss(
-                    table=file.table,
-                    arm=file.arm,
-                    source=file.source,
-                    bag=None,
-                    start=start,
-                    end=end,
-                    rows=file.rows,
-                    files=(file.path,),
-                    reason=self._words[file.path],
-                    command=None,
-                )
+                yield self._loss(file, file.source, command=None)
 
     def derived(self) -> Iterator[Loss]:
         """Rows that follow from other files."""
         command = shlex.join(["ur_energy", "history", "compact", self._store.address])
         for file in self._bad:
             if file.table in DERIVED:
-                start, end = file.span or (None, None)
-                yield Loss(
-                    table=file.table,
-                    arm=file.arm,
-                    source=file.source if file.table != "models" else None,
-                    bag=None,
-                    start=start,
-                    end=end,
-                    rows=file.rows,
-                    files=(file.path,),
-                    reason=self._words[file.path],
-                    command=command,
-                )
+                source = None if file.table == "models" else file.source
+                yield self._loss(file, source, command)
         for source in sorted(unrecorded(self._store, self._good, self._records)):
             yield Loss("sources", None, source, None, None, None, 1, (), "lost", command)
+
+    def _loss(self, file: StoredFile, source: str | None, command: str | None) -> Loss:
+        """The rows of one file, which no bag is known of."""
+        start, end = file.span or (None, None)
+        return Loss(
+            table=file.table,
+            arm=file.arm,
+            source=source,
+            bag=None,
+            start=start,
+            end=end,
+            rows=file.rows,
+            files=(file.path,),
+            reason=self._words[file.path],
+            command=command,
+        )
 
     def _add(self, bag: str) -> str:
         return shlex.join(["ur_energy", "history", "add", self._store.address, bag])
