@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A simulated arm, its model, and recordings of its program, made once for all tests."""
 
 from __future__ import annotations

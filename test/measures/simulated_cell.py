@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A simulated arm that runs a program as typed, recorded faster than real time, with its truth."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """A payload that was set wrongly is stated first by every command, and a right one by none."""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """The payload that was set, compared with what the motor currents show.
 
 target_moment contains the payload set in the controller, the currents the actual one. While an arm
