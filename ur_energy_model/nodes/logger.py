@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,6 +56,7 @@ from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions, 
 from ur_energy_model.telemetry.rtde.source import RtdeSource
 from ur_energy_model.telemetry.samples import (
     NO_LOSSES,
+    Losses,
     RecordingInfo,
     Telemetry,
     equal_runs,
@@ -72,6 +73,14 @@ RESUME_PERIOD = 5.0
 RECOVERY_TIMEOUT = 5.0
 """Longest time that the end waits for a bag to be recovered [s]; the next start does it again."""
 STATE_PERIOD = 0.2  # period of checks whether the source or the bag has ended [s]
+
+
+@dataclass(frozen=True)
+class _PresentSource:
+    """The source that a session reads, and the losses of those that it read before."""
+
+    source: TelemetrySource
+    lost_before: Losses
 
 
 class RecordingSession:
@@ -106,8 +115,7 @@ class RecordingSession:
         self._next_bag = -float("inf")
         self._commands = threading.Lock()
         self._stopping = threading.Event()
-        self._source = make_source(), NO_LOSSES
-        """The present source, and the losses of those before it."""
+        self._present = _PresentSource(make_source(), NO_LOSSES)
         self._thread = threading.Thread(target=self._run, name="logger session")
         self._recovery = threading.Thread(target=self._recover, name="bag recovery", daemon=True)
 
@@ -120,7 +128,7 @@ class RecordingSession:
         """Finish the bag and disconnect."""
         self._stopping.set()
         if self._recorder is None:
-            self._source[0].close()  # it may still be trying to connect
+            self._present.source.close()  # it may still be trying to connect
         self._thread.join()
         self._recovery.join(RECOVERY_TIMEOUT)
 
@@ -139,14 +147,14 @@ class RecordingSession:
 
     def _status(self) -> LinkStatus:
         """State of the connection of the present source, with the losses of all so far."""
-        source, lost_before = self._source
-        status = source.status
-        return replace(status, losses=lost_before + status.losses)
+        present = self._present  # read once: the session's thread replaces it
+        status = present.source.status
+        return replace(status, losses=present.lost_before + status.losses)
 
     @property
     def info(self) -> RecordingInfo | None:
         """Robot and recording, None before the controller was connected."""
-        return None if self._recorder is None else self._source[0].info
+        return None if self._recorder is None else self._present.source.info
 
     @property
     def status(self) -> RecorderStatus:
@@ -194,11 +202,12 @@ class RecordingSession:
                 self.failure = None if self._stopping.is_set() else error
                 return
             if not self._stopping.wait(RECONNECT_PERIOD):
-                self._source = self._make_source(), self._status().losses
+                losses = self._status().losses
+                self._present = _PresentSource(self._make_source(), losses)
 
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
-        with self._source[0] as source:
+        with self._present.source as source:
             make = partial(Recorder, source, self._folder, options=self._options, tap=self._tap)
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample
