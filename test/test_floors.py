@@ -21,6 +21,7 @@ FLOORS = (
     "energy",
     "identification simulation",
     "learning optimization plant sinks",
+    "measures",
     "experiment report",
     "papers",
     "layouts nodes cli demo scripts",

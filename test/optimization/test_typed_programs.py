@@ -25,7 +25,9 @@ from test.optimization.typed_programs import (
 )
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.optimization.optimize import optimize_cycle, predicted_saving
+from ur_energy_model.optimization.cycle import KEEP_DWELL
+from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle, predicted_saving
+from ur_energy_model.optimization.recorded_cycle import find_cycle
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.trajectory.named_motions import named_motion
 
@@ -112,7 +114,8 @@ def test_the_sheet_as_typed_saves_what_it_promises(
     assert found.typed_saving_percent <= found.ceiling.most_saving_percent
     if found.copied_saving_percent is not None:
         assert found.copied_saving_percent > found.typed_saving_percent - 0.1
-    quick = predicted_saving(model, bag)
+    in_session = in_session_of(model, bag)
+    quick = predicted_saving(in_session, find_cycle(in_session, bag, CB3, KEEP_DWELL))
     assert quick.saving == pytest.approx(found.energy - found.typed_energy)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +126,9 @@ def recorded_robot(recordings: Sequence[Path]) -> str:
 
 def tariff_given(options: argparse.Namespace) -> Tariff:
     """The tariff that the options describe; InputError for an efficiency that is no share."""
-    return Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
+    given = Tariff(options.tariff, options.currency, options.co2, options.supply_efficiency)
+    hours = getattr(options, "hours_per_year", None)  # of commands that state savings
+    return given if hours is None else replace(given, hours_per_year=hours)
 
 
 # `--scheduler` and `--workers`: where a command works on many bags, and bags that fail there.

@@ -90,6 +90,9 @@ bags BAG...  ... (rosbag2 directories)
 --supply-efficiency SHARE 0.01:1  share of the wall power that reaches the robot bus (default: cost
     and CO2 of the energy at the wall, control box included)
 
+== @year
+--hours-per-year H =8760.0 1:8784  hours of such work in a year, for what is saved in a year
+
 == @cluster
 --scheduler URL  work on the bags on a running Dask cluster, such as tcp://10.0.0.5:8786
     (default: on the cores of this machine)
@@ -179,11 +182,12 @@ $ ur_energy inspect night_shift
 == estimate (energies.estimate): compute the energy of recordings, per joint and in total
 Compute the mechanical and electrical energy and the efficiency of recordings, per joint and in
 total, with the model of the arm or, without MODEL.yaml, with the generic model of its type, whose
-intervals are wider.
+intervals are wider; and what can be done for less energy, ranked.
 $ ur_energy estimate task --robot ur5e
 $ ur_energy estimate model.yaml task --csv power.csv
 $ ur_energy estimate model.yaml task --bag task_energy
 $ ur_energy estimate model.yaml monday/* --json
+$ ur_energy estimate task --tariff 0.28 --hours-per-year 4000
 @model-or-robot
 @bags recordings
 --csv FILE  also write the powers over time to this file (of a single recording)
@@ -194,6 +198,10 @@ $ ur_energy estimate model.yaml monday/* --json
 @payload the model's
 @same-arm
 @cluster
+what can be done, in a year:
+@tariff
+@year
+@end
 @json
 
 == profile (profile.run): attribute the energy to the lines and nodes of the robot program
@@ -247,7 +255,7 @@ trajectory TRAJECTORY.csv  planned motion of the joints
 == report (energies.report): write an HTML report of a model and recordings
 Write one HTML file that opens offline in any browser: a verdict in plain words, measured and
 modelled torque, current, power and energy, the identified parameters with their intervals, and the
-energy of a shift with its cost.
+energy of a shift with its cost, and what can be done for less.
 $ ur_energy report model.yaml my_bag another_bag -o report.html
 $ ur_energy report my_bag --robot ur5e -o report.html
 $ ur_energy report model.yaml monday_shift -o shift.html \
@@ -262,6 +270,7 @@ $ ur_energy report model.yaml monday_shift -o shift.html \
 @same-arm
 energy of a shift:
 @tariff
+@year
 --cycle auto|none|program|digital_output|int_register  what starts a cycle: program start, edge of a
     digital output, or change of output_int_register_0; auto: program start, digital output or
     repeated motion, whichever shows cycles
@@ -330,6 +339,7 @@ bag [BAG]  recording of the running program (a rosbag2 directory)
 @overwrite
 cost, for the page:
 @tariff
+@year
 proof on the arm:
 --execute  run the cycle as recorded and as typed from the sheet in turns, and measure the saving at
     the bus; the recording goes to the folder of -o

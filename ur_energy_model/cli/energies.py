@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ur_energy_model.cli.arguments import (
     tariff_given,
     with_payload,
 )
+from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import (
     note,
     picked,
@@ -47,9 +48,12 @@ from ur_energy_model.energy.recording_energy import (
     estimate_energy,
     totals_json,
 )
+from ur_energy_model.energy.tariff import Tariff
+from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
 from ur_energy_model.many_bags import BagResult
+from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.telemetry.bag.files import new_bag
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
@@ -74,17 +78,24 @@ def estimate(options: argparse.Namespace) -> None:
             raise InputError(flag, problem, "give one BAG, without --scheduler and --workers")
     if options.csv is not None:
         check_output(options.csv, overwrite=options.overwrite)
+    tariff = tariff_given(options)
     chosen = chosen_model(path, options.robot, options.bags)
     model = with_payload(chosen.model, options.payload)
-    work = partial(_estimated, model, payload=options.payload, same_arm=options.same_arm)
+    work = partial(
+        _estimated,
+        model,
+        model_path=chosen.path,
+        payload=options.payload,
+        same_arm=options.same_arm,
+    )
 
-    def here(bag: Path, report: Progress) -> EnergySummary:
+    def here(bag: Path, report: Progress) -> Estimate:
         if out is None:
             return work(bag, series=options.csv, progress=report)
         if real_path(out) == real_path(bag):
             raise InputError(out, "is the recording itself", "name another bag OUT")
         with new_bag(out, overwrite=options.overwrite) as folder:
-            summary = work(bag, series=options.csv, progress=report)
+            found = work(bag, series=options.csv, progress=report)
             write_energy_bag(
                 model,
                 bag,
@@ -95,42 +106,84 @@ def estimate(options: argparse.Namespace) -> None:
                 same_arm=options.same_arm,
                 progress=report,
             )
-            return summary
+            return found
 
     results = results_of_bags(options, "estimating", here, work)
-    summary = results[0].value
-    if len(results) > 1 or summary is None:
-        _show_many(results, chosen, options)
+    found = results[0].value
+    if len(results) > 1 or found is None:
+        _show_many(results, chosen, options, tariff)
         return
     if options.json:
-        print_json({"model": chosen.entry, **summary.as_json()})
+        print_json({"model": chosen.entry, **found.as_json(tariff)})
     else:
-        warn(summary.warnings)
-        _print_energy(summary, chosen)
+        warn(found.summary.warnings)
+        _print_energy(found.summary, chosen)
+        print_measures(found.measures, tariff)
     for written, path in (("powers over time", options.csv), ("energy topics", out)):
         if path is not None:
             note(f"{written} written to {path}")
 
 
-def _estimated(
-    model: EnergyModel, bag: Path, *, payload: Payload | None, same_arm: bool, **how: Any
-) -> EnergySummary:
-    """Energies of a recording, and what it shows of the payload that was set or stated."""
-    from ur_energy_model.identification.payload_check import payload_contradictions
+class Estimate(NamedTuple):
+    """What `estimate` states about a recording."""
 
-    summary = estimate_energy(model, bag, same_arm=same_arm, **how)
-    return with_contradictions(summary, payload_contradictions(model, bag, stated=payload))
+    summary: EnergySummary  # energies
+    measures: Measures  # what can be done for less
+
+    def as_json(self, tariff: Tariff) -> dict[str, Any]:
+        """The content of `ur_energy estimate --json`."""
+        return {**self.summary.as_json(), **self.measures.as_json(tariff)}
+
+
+def _estimated(
+    model: EnergyModel,
+    bag: Path,
+    *,
+    model_path: Path | None,
+    payload: Payload | None,
+    same_arm: bool,
+    **how: Any,
+) -> Estimate:
+    """Energies of a recording, what it shows of the payload, and what can be done for less.
+
+    `payload`: the one that the user states; None for the one that was set. `how`: further
+    arguments of `estimate_energy`.
+    """
+    from ur_energy_model.identification.payload_check import payload_contradictions
+    from ur_energy_model.measures.find import find_measures
+
+    log = WorkLog()
+    summary = estimate_energy(
+        model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
+    )
+    log.finish()
+    contradictions = payload_contradictions(model, bag, stated=payload)
+    measures = find_measures(
+        model,
+        bag,
+        log,
+        model_path=model_path,
+        contradictions=contradictions,
+        payload=payload,
+    )
+    return Estimate(with_contradictions(summary, contradictions), measures)
 
 
 def _show_many(
-    results: Sequence[BagResult[EnergySummary]], chosen: ChosenModel, options: argparse.Namespace
+    results: Sequence[BagResult[Estimate]],
+    chosen: ChosenModel,
+    options: argparse.Namespace,
+    tariff: Tariff,
 ) -> None:
     """Print the energies of several recordings, a row for each, and their sums."""
     good = [(result.bag, result.value) for result in results if result.value is not None]
     failed = failed_of(results)
-    warnings = [f"{bag}: {text}" for bag, summary in good for text in summary.warnings]
-    total = totals_json([summary for _, summary in good]) if good else {}
-    entries = [{"bag": bag, **summary.as_json()} for bag, summary in good]
+    warnings = [f"{bag}: {text}" for bag, found in good for text in found.summary.warnings]
+    total = totals_json([found.summary for _, found in good]) if good else {}
+    entries = [{"bag": bag, **found.as_json(tariff)} for bag, found in good]
+    measures = Measures.together([found.measures for _, found in good])
+    if good:
+        total |= measures.as_json(tariff)
     if options.json:
         content = {**total, "warnings": warnings, "results": entries, "failed": failed_json(failed)}
         print_json({"model": chosen.entry, **content})
@@ -150,6 +203,7 @@ def _show_many(
             },
         )
         print_line(f"model: {chosen.words}")
+        print_measures(measures, tariff, named=True)
     report_failed(failed, len(results))
 
 
@@ -384,6 +438,7 @@ def report(options: argparse.Namespace) -> None:
         made = make_report(
             with_payload(chosen.model, options.payload),
             bags,
+            model_path=chosen.path,
             payload=options.payload,
             tariff=tariff,
             trigger=options.cycle,
@@ -419,6 +474,7 @@ def report(options: argparse.Namespace) -> None:
                 "cost": tariff.cost(shift.energy, made.wall.energy),
                 "co2": tariff.emission(shift.energy, made.wall.energy),
                 "cycles": len(shift.cycles),
+                **made.measures.as_json(tariff),
             }
         )
         return
@@ -427,4 +483,5 @@ def report(options: argparse.Namespace) -> None:
     print_line(made.verdict.headline)
     for item in made.verdict.statements:
         print_line(f"- {item.text}")
+    print_measures(made.measures, tariff)
     note(f"report written to {options.output}; open it in a browser")

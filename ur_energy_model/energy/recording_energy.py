@@ -405,6 +405,8 @@ def estimate_energy(
     options: PowerOptions | None = None,
     series: str | Path | None = None,
     same_arm: bool = False,
+    fields: tuple[str, ...] = (),
+    observe: Callable[[Channels, PowerTable], None] | None = None,
     progress: Progress | None = None,
 ) -> EnergySummary:
     """Energies of a recording, in constant memory.
@@ -415,6 +417,8 @@ def estimate_energy(
         options: how powers are computed.
         series: CSV file for the powers over time, or None.
         same_arm: see `model_of_arm`.
+        fields: RTDE fields that `observe` uses beside those of the calculator.
+        observe: called with the powers of each batch, in order, and their layout.
         progress: called with fraction (NaN if unknown) and text.
 
     Raises:
@@ -429,9 +433,12 @@ def estimate_energy(
         rows = None
         if series is not None:
             rows = files.enter_context(new_power_csv(series, calculator.channels))
-        for table in measured_powers(calculator, bag, fields=READING_FIELDS, progress=progress):
+        wanted = (*READING_FIELDS, *fields)
+        for table in measured_powers(calculator, bag, fields=wanted, progress=progress):
             table.integrate(meter)
             wall.add(table)
+            if observe is not None:
+                observe(calculator.channels, table)
             bus_complete &= table.bus_measured
             if rows is not None:
                 rows.append(table, meter)

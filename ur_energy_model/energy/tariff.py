@@ -13,6 +13,8 @@ JOULES_PER_KWH = 3.6e6
 _OF_CENTS = ("EUR", "USD", "GBP", "CHF", "AUD", "CAD")
 """Currencies in which a kilowatt-hour costs some hundredths of a unit."""
 _DEAREST = 5.0  # magnitude of a price per kWh in these that nobody pays
+DAYS_PER_YEAR = 365.0
+HOURS_PER_YEAR = 24.0 * DAYS_PER_YEAR  # of work, of a machine that never stops
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,15 @@ class Tariff:
     """Cost and CO2 [kg] of energy, per kWh; None omits them.
 
     Of the energy at the wall where it is known; `supply_efficiency`, the share of the power from
-    the wall that reaches the robot bus, replaces it by the bus alone.
+    the wall that reaches the robot bus, replaces it by the bus alone. `hours_per_year` is the time
+    of work in a year, for all that is stated of a year [h].
     """
 
     price: float | None = None
     currency: str = "EUR"
     co2: float | None = None
     supply_efficiency: float | None = None
+    hours_per_year: float = HOURS_PER_YEAR
 
     def __post_init__(self) -> None:
         per_kwh = "" if self.price is None else f"{self.price:g} {self.currency} per kWh"
@@ -37,6 +41,11 @@ class Tariff:
             problem = f"{self.supply_efficiency:g} is not a share"
             remedy = "give a number above 0 and at most 1, such as 0.85"
             raise InputError("--supply-efficiency", problem, remedy)
+
+    @property
+    def seconds_per_year(self) -> float:
+        """Time of work in a year [s]."""
+        return 3600.0 * self.hours_per_year
 
     def cost(self, bus: float, wall: float | None) -> float | None:
         """Cost of an energy at bus and wall [J]."""

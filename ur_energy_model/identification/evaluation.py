@@ -149,16 +149,19 @@ def read_for_comparison(
     bag: str | Path,
     *,
     payload: Payload | None = None,
+    enough: float = np.inf,
     progress: Progress | None = None,
 ) -> tuple[Recording, RecordingDynamics]:
     """A recording and its setups, for `compare`; the caller closes the recording.
+
+    `enough`: time in motion after which the rest of the bag is not read [s].
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     robot = model.description()
     check_joints(model, robot)
-    recording = read_recording(bag, robot, progress=progress)
+    recording = read_recording(bag, robot, enough=enough, progress=progress)
     _, estimate = estimate_setups([recording], [recording], robot, None)
     return recording, RecordingDynamics(robot, recording.info, estimate, None, model.setup, payload)
 
@@ -218,13 +221,15 @@ def measure(
     )
 
 
-def identify_session(model: EnergyModel, bag: str | Path) -> Session:
+def identify_session(model: EnergyModel, bag: str | Path, *, enough: float = np.inf) -> Session:
     """The session of a recording: standby from standstill, friction from motion.
+
+    `enough`: time in motion after which the rest of the bag is not used for friction [s].
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    recording, setups = read_for_comparison(model, bag)
+    recording, setups = read_for_comparison(model, bag, enough=enough)
     with closing(recording):
         follower = FrictionAnchor(model)
         deque(compare(model, recording, setups, follower), maxlen=0)

@@ -196,11 +196,10 @@ def _recorded(
 ) -> tuple[EnergyModel, WorkCycle]:
     """The model in the session of a recording, and the cycle in it with what must stay."""
     stages.begin("reading the recording", 0.0, 0.15)
-    robot = model.description()
     if options.session:
         model = in_session_of(model, bag)
     stages.begin("finding the cycle", 0.15, 0.25)
-    cycle = find_cycle(model, bag, robot, options.keep_dwell)
+    cycle = find_cycle(model, bag, model.description(), options.keep_dwell)
     return model, with_locks(cycle, options, model.dynamics())
 
 
@@ -229,20 +228,13 @@ def _far_off(cycle: WorkCycle, energy: float) -> list[str]:
 class PredictedSaving:
     """What `ur_energy optimize` would save in a cycle; energies of the whole arm at the supply."""
 
-    source: str  # recording
-    duration: float  # of the recorded cycle, and of the new one at most [s]
-    count: int  # complete cycles in the recording
     energy: float  # of the recorded cycle, from the model [J]
     saving: float  # per cycle, when exactly the sheet is typed [J]
     interval: tuple[float, float]  # 95 % interval of the saving (low, high), J
 
 
 def predicted_saving(
-    model: EnergyModel,
-    bag: str | Path,
-    options: OptimizationOptions | None = None,
-    *,
-    progress: Progress | None = None,
+    model: EnergyModel, cycle: WorkCycle, options: OptimizationOptions | None = None
 ) -> PredictedSaving:
     """What `optimize_cycle` would save by new speeds, accelerations and waits, predicted quickly.
 
@@ -251,33 +243,33 @@ def predicted_saving(
     options give another.
 
     Args:
-        model: of the arm that was recorded.
-        bag: recording of the running program.
+        model: of the arm that was recorded, in the session of the recording (`in_session_of`).
+        cycle: of the recording (`find_cycle`).
         options: the defaults if None.
-        progress: called with fraction and text.
 
     Raises:
-        UrEnergyError: no cycle, freedrive, another arm, or a cycle time below the time-optimal.
+        UrEnergyError: a step that does not exist, or a cycle time below the time-optimal.
     """
     options = OptimizationOptions() if options is None else options
-    stages = Stages(progress)
-    model, cycle = _recorded(model, bag, options, stages)
+    cycle = with_locks(cycle, options, model.dynamics())
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
-    stages.begin("predicting what typed values save", 0.25, 1.0, len(cycle.moves))
     problem = CycleProblem(model, cycle, options, model.description())
-    typed = SheetProblem(problem, step=stages.step).cheapest(duration)
+    typed = SheetProblem(problem).cheapest(duration)
     before = problem.recorded
     energy = total_energy(before)
     low, high = saving_interval(before, typed.parts)
-    interval = (0.01 * low * energy, 0.01 * high * energy)
-    saving = energy - typed.energy
-    return PredictedSaving(cycle.source, cycle.duration, cycle.count, energy, saving, interval)
+    return PredictedSaving(
+        energy, energy - typed.energy, (0.01 * low * energy, 0.01 * high * energy)
+    )
 
 
-def in_session_of(model: EnergyModel, bag: str | Path) -> EnergyModel:
-    """The model with standby power and friction of the recording, where it shows them."""
+def in_session_of(model: EnergyModel, bag: str | Path, *, enough: float = np.inf) -> EnergyModel:
+    """The model with standby power and friction of the recording, where it shows them.
+
+    `enough`: time in motion that is used for friction [s].
+    """
     try:
-        return model.in_session(identify_session(model, bag))
+        return model.in_session(identify_session(model, bag, enough=enough))
     except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
         return model
 

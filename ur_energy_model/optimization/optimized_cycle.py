@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ur_energy_model.energy.tariff import DAYS_PER_YEAR
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.wall import WallModel
 from ur_energy_model.optimization.cycle import Move, Stretch, WorkCycle
@@ -18,7 +19,6 @@ from ur_energy_model.optimization.programmed import pendant_unit
 from ur_energy_model.typing import Array
 
 BREAK = 30.0  # of a day in which the arm could be switched off, for the ceiling [min]
-DAYS = 365.0  # of a year
 
 
 class OptimizedMove(NamedTuple):
@@ -59,7 +59,7 @@ class Ceiling:
     @property
     def break_kwh(self) -> float:
         """What is saved in a year by switching off in a break of `BREAK` minutes a day [kWh]."""
-        return DAYS * 60.0 * BREAK * self.break_power / 3.6e6
+        return DAYS_PER_YEAR * 60.0 * BREAK * self.break_power / 3.6e6
 
     def as_json(self) -> dict[str, Any]:
         """`ceiling` of `ur_energy optimize --json`."""

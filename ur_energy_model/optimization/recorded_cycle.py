@@ -55,16 +55,21 @@ Waits = list[tuple[float, tuple[int, ...]]]
 
 
 def find_cycle(
-    model: EnergyModel, path: str | Path, robot: RobotDescription, keep_dwell: float
+    model: EnergyModel,
+    path: str | Path,
+    robot: RobotDescription,
+    keep_dwell: float,
+    longest: float = LONGEST,
 ) -> WorkCycle:
     """The complete cycle of median duration in a recording, with the energies of the model.
 
-    The model is best in the session of the recording; waits up to `keep_dwell` s must stay.
+    The model is best in the session of the recording; waits up to `keep_dwell` s must stay. Of a
+    longer recording the first `longest` seconds are read.
 
     Raises:
         UrEnergyError: no cycle, freedrive, another robot, or a recording that cannot be used.
     """
-    motion = read_motion(path, robot)
+    motion = read_motion(path, robot, longest)
     found = find_cycles(motion, find_moves(motion))
     columns = motion.telemetry.columns
     starts = np.array([motion.time[moves[0].first] for moves in found.moves])

@@ -64,8 +64,10 @@ class RecordedMotion:
         return float(np.median(np.diff(self.time)))
 
 
-def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
-    """Read the motion of a bag.
+def read_motion(
+    path: str | Path, robot: RobotDescription, longest: float = LONGEST
+) -> RecordedMotion:
+    """Read the motion of a bag, of a longer one the first `longest` seconds.
 
     Raises:
         RecordingError: unusable values, or the arm was moved by hand (freedrive).
@@ -73,7 +75,7 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
         ContradictionError: its samples are those of another robot.
         MissingFieldError: neither target nor measured positions are recorded.
     """
-    telemetry, cut = _read(Path(path), robot)
+    telemetry, cut = _read(Path(path), robot, longest)
     check = RecordingCheck()
     check.observe(telemetry)
     refuse(path, check.contradictions(robot))
@@ -97,15 +99,15 @@ def read_motion(path: str | Path, robot: RobotDescription) -> RecordedMotion:
     return RecordedMotion(telemetry, q, qd, qdd, measured=True, cut=cut)
 
 
-def _read(path: Path, robot: RobotDescription) -> tuple[Telemetry, bool]:
-    """The first `LONGEST` seconds of a bag, and whether there is more."""
+def _read(path: Path, robot: RobotDescription, longest: float) -> tuple[Telemetry, bool]:
+    """The first `longest` seconds of a bag, and whether there is more."""
     parts: list[Telemetry] = []
     for batch in checked_clock(iterate_bag(path, FIELDS), path):
         if not parts:
             check_robot(path, batch.info, robot)
         names = ("target_q", "target_qd") if "target_q" in batch else ("actual_q",)
         check_batch(path, batch, names, robot.dof)
-        inside = batch.time - (parts[0] if parts else batch).time[0] <= LONGEST
+        inside = batch.time - (parts[0] if parts else batch).time[0] <= longest
         if not inside.all():
             return concatenate([*parts, batch.select(inside)]).distinct(), True
         parts.append(batch)

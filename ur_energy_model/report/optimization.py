@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ur_energy_model.energy.prediction import PlanPowers
-from ur_energy_model.energy.tariff import Tariff
+from ur_energy_model.energy.tariff import DAYS_PER_YEAR, Tariff
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
-from ur_energy_model.optimization.optimized_cycle import BREAK, DAYS, MeasuredSaving, OptimizedCycle
+from ur_energy_model.optimization.optimized_cycle import BREAK, MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
 from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, arm_name, items
@@ -24,7 +24,6 @@ from ur_energy_model.typing import Array
 
 STEP = 0.01  # time between samples of the drawn powers [s]
 SCALED_POINTS = 15  # of the curve of speed scaling
-DAY = 86400.0  # of a machine that never stops [s]
 _GROUP = "cycle"
 
 
@@ -236,10 +235,13 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
     measured, saved = optimized.measured, optimized.energy - optimized.typed_energy
     if measured is not None:
         saved = measured.energy - measured.new_energy
-    daily, wall = DAY / optimized.duration, optimized.ceiling.wall
+    hours = tariff.hours_per_year / DAYS_PER_YEAR  # of work in a day
+    daily = 3600.0 * hours / optimized.duration
+    wall = optimized.ceiling.wall
     slope = float(wall.slope(optimized.energy / optimized.duration))
     rows = []
-    for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", DAYS * daily)):
+    yearly = DAYS_PER_YEAR * daily
+    for name, cycles in (("one cycle", 1.0), ("one day", daily), ("one year", yearly)):
         energy = cycles * saved, cycles * slope * saved
         text = f"{energy[0]:.1f} J" if cycles == 1 else f"{tariff.kwh(*energy):.2f} kWh"
         paid = (f"{amount:.4g}" for amount in tariff.amounts(*energy))
@@ -249,8 +251,8 @@ def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
         ("", "cycles", "energy", *tariff.columns()),
         rows,
         f"From the {'predicted' if measured is None else 'measured'} saving, for a machine that "
-        f"runs {DAY / 3600:.0f} hours a day and {DAYS:.0f} days a year. The cycle's energy is that "
-        f"of the robot bus, kWh are at the wall. {tariff.note(SOURCES[wall.energy_source])}",
+        f"runs {hours:.3g} hours a day and {DAYS_PER_YEAR:.0f} days a year. The cycle's energy is "
+        f"that of the robot bus, kWh are at the wall. {tariff.note(SOURCES[wall.energy_source])}",
     )
 
 

@@ -19,6 +19,7 @@ from ur_energy_model.energy.recording_energy import EnergySummary, common_serial
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
+from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
@@ -26,6 +27,8 @@ from ur_energy_model.identification.payload_check import payload_contradictions
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
+from ur_energy_model.measures.find import find_measures
+from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.drives import CATALOGUE_MOTOR_CONSTANT, KT_OVER_KB, motor_constant
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import PARAMETER_UNITS
@@ -35,6 +38,7 @@ from ur_energy_model.model.setup import Payload
 from ur_energy_model.report import recording_charts as charts
 from ur_energy_model.report.analysis import DRAWN_SECONDS, Analysis, analyse
 from ur_energy_model.report.chart import Chart
+from ur_energy_model.report.measures import measures_section
 from ur_energy_model.report.model_charts import (
     interval_chart,
     singular_value_charts,
@@ -67,6 +71,7 @@ class BagReport:
     analysis: Analysis
     metrics: Mapping[str, Any]
     energy: EnergySummary
+    measures: Measures  # what can be done for less energy
 
     @property
     def label(self) -> str:
@@ -112,6 +117,11 @@ class Report:
         return WallEnergy.summed([bag.energy.wall for bag in self.bags])
 
     @property
+    def measures(self) -> Measures:
+        """What can be done for less energy, of all recordings."""
+        return Measures.together([bag.measures for bag in self.bags])
+
+    @property
     def contradictions(self) -> tuple[Contradiction, ...]:
         """Statements about the recordings that they do not agree with."""
         return tuple(each for bag in self.bags for each in bag.energy.contradictions)
@@ -126,6 +136,7 @@ def make_report(
     model: EnergyModel,
     bags: Sequence[str | Path],
     *,
+    model_path: Path | None = None,
     payload: Payload | None = None,
     tariff: Tariff | None = None,
     trigger: Trigger = "auto",
@@ -136,8 +147,9 @@ def make_report(
     """Evaluate recordings of an arm with a model.
 
     Those that the model was fitted to are recognised by hash, and those that repeat their motion by
-    its path. `payload` is the actual one, if the controller's setting was another; `trigger` and
-    `output` are what starts a cycle, see `energy.cycles`; `same_arm`: see `model_of_arm`.
+    its path. `model_path` is named in commands to type. `payload` is the actual one, if the
+    controller's setting was another; `trigger` and `output` are what starts a cycle, see
+    `energy.cycles`; `same_arm`: see `model_of_arm`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -156,15 +168,24 @@ def make_report(
         show(0.0, f"evaluating {label}")
         metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
         show(0.4, f"energy of {label}")
-        energy = with_contradictions(
-            estimate_energy(model, bag, same_arm=same_arm),
-            payload_contradictions(model, bag, stated=payload),
+        log = WorkLog()
+        energy = estimate_energy(model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add)
+        log.finish()
+        contradictions = payload_contradictions(model, bag, stated=payload)
+        energy = with_contradictions(energy, contradictions)
+        measures = find_measures(
+            model,
+            bag,
+            log,
+            model_path=model_path,
+            contradictions=contradictions,
+            payload=payload,
         )
         show(0.6, f"figures of {label}")
         matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
         motion: Motion = "held out" if generic else metrics["motion"]
         analysis = analyse(matched[-1][0], bag, label=label, motion=motion, payload=payload)
-        reports.append(BagReport(analysis, metrics, energy))
+        reports.append(BagReport(analysis, metrics, energy, measures))
     stage = len(bags)
     widest, another = next((each for each in matched if each[1] is not None), (model, None))
     shift = read_shift(widest, bags, trigger=trigger, output=output, progress=show)
@@ -486,6 +507,7 @@ def _sections(report: Report) -> Iterable[Section]:
     motion = (*_each(analyses, charts.motion_chart), *_each(analyses, charts.path_chart))
     yield Section("motion", "The motion", "", motion)
     yield Section("provenance", "Provenance", "", items(provenance_table(model)))
+    yield measures_section(report.measures, report.tariff)
 
 
 def _tiles(report: Report) -> list[Tile]:

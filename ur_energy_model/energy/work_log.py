@@ -1,0 +1,250 @@
+"""What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
+
+A log takes the powers that the calculator computes, batch by batch, in bounded memory: the same for
+a recording and for an arm that is watched live. Powers at rest are those of the bus where it was
+measured, else those of the model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
+from ur_energy_model.energy.cycles import SAME_POINT, CycleDetector, Marks
+from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.profile import ProgramEnergy
+from ur_energy_model.energy.program import LINE
+from ur_energy_model.telemetry.samples import equal_runs
+from ur_energy_model.typing import Array, Indices
+
+LOG_FIELDS: tuple[str, ...] = (
+    "runtime_state",
+    "actual_digital_output_bits",
+    LINE,
+)
+"""RTDE fields that a log uses beside those of the calculator, where the source has them."""
+
+SETTLING = 0.15  # begin of a rest whose power is not that of holding: the arm still swings [s]
+SHORTEST_REST = 0.3  # of which the power of holding is taken [s]
+LONGEST_STOP = 60.0  # rest from which on it is a pause, in which an arm could be switched off [s]
+MOST_PLACES = 256  # places that are remembered; a program with more has no typical one
+MOST_CYCLES = 10_000  # that are remembered, the newest
+
+
+class LoggedCycle(NamedTuple):
+    """One complete cycle without gaps; energies of the whole arm at the supply, from the model."""
+
+    duration: float  # [s]
+    energy: float  # [J]
+    motion_time: float  # [s]
+    motion_energy: float  # while the arm moved [J]
+    temperature: float  # mean of the joints at its end [degC]; NaN where not recorded
+
+
+@dataclass
+class RestPlace:
+    """A place at which the arm rested, brakes released, shorter than a pause."""
+
+    q: Array  # joint positions [n], rad
+    count: int = 0  # number of rests that were long enough
+    seconds: float = 0.0  # of these rests, without settling [s]
+    power: float = 0.0  # mean power of the whole arm over these rests [W]
+    scatter: float = 0.0  # sum of squared differences of single rests from the mean [W^2]
+
+    def include(self, seconds: float, power: float) -> None:
+        """Include another rest [s], with the mean power in it [W]."""
+        self.count += 1
+        self.seconds += seconds
+        before = self.power
+        self.power += (power - before) / self.count
+        self.scatter += (power - before) * (power - self.power)
+
+    @property
+    def power_std(self) -> float:
+        """Standard deviation of the mean power by the scatter of the rests [W]; NaN of one."""
+        if self.count < 2:
+            return float("nan")
+        return float(np.sqrt(self.scatter / (self.count - 1) / self.count))
+
+
+@dataclass
+class Pauses:
+    """Time for which the arm waited so long that it could have been switched off."""
+
+    number: int = 0
+    seconds: float = 0.0  # [s]
+    energy: float = 0.0  # at the supply [J]
+    braked_seconds: float = 0.0  # part of `seconds` with the brakes engaged [s]
+
+
+@dataclass
+class _Rest:
+    """The rest that lasts at present."""
+
+    q: Array  # joint positions [n], rad; empty where unknown
+    seconds: float = 0.0  # since it began [s]
+    energy: float = 0.0  # at the supply, since it began [J]
+    settled_seconds: float = 0.0  # without the settling at its begin [s]
+    settled_energy: float = 0.0  # in that time [J]
+    braked_seconds: float = 0.0  # with the brakes engaged [s]
+
+
+class WorkLog:
+    """The log of one arm.
+
+    Attributes:
+        cycles: complete ones, in order.
+        places: at which the arm rested, in the order in which they were first reached.
+        pauses: all long pauses together.
+        seconds, moving_seconds: time integrated over, and that in motion [s].
+        bus_measured: whether the bus power was measured throughout, so that powers at rest are its.
+        program: energy by line of the program; None before the first sample.
+    """
+
+    def __init__(self) -> None:
+        self.cycles: deque[LoggedCycle] = deque(maxlen=MOST_CYCLES)
+        self.places: list[RestPlace] = []
+        self.pauses = Pauses()
+        self.seconds = 0.0
+        self.moving_seconds = 0.0
+        self.bus_measured = True
+        self.program: ProgramEnergy | None = None
+        self._channels: Channels | None = None
+        self._meter = EnergyMeter(0)
+        self._counter = CycleCounter()
+        self._detector = CycleDetector()
+        self._off_seconds = 0.0  # time while the arm was switched off [s]
+        self._off_energy = 0.0  # in that time [J]
+        self._rest: _Rest | None = None
+
+    @property
+    def off_power(self) -> float | None:
+        """Mean power at the supply while the arm was switched off [W]; None if it never was."""
+        return self._off_energy / self._off_seconds if self._off_seconds > 0.0 else None
+
+    def add(self, channels: Channels, table: PowerTable, marks: Marks | None = None) -> None:
+        """Add powers of samples that follow those before.
+
+        Args:
+            channels: layout of the powers.
+            table: the powers.
+            marks: of cycles; None to find them here.
+        """
+        if channels is not self._channels:
+            self._use_channels(channels)
+        assert self.program is not None
+        marks = self._detector.find(table.samples) if marks is None else marks
+        self.program.update(table)
+        self._add_cycles(channels, table, marks)
+        self._add_rests(channels, table)
+        steps = table.steps.bridged
+        self.seconds += float(steps.sum())
+        self.moving_seconds += float(steps[table.states == ArmState.MOVING].sum())
+        self.bus_measured &= table.bus_measured
+
+    def finish(self) -> None:
+        """Include the rest in which a recording ends."""
+        self._end_rest()
+
+    def place_at(self, q: Array) -> RestPlace | None:
+        """The place at joint positions [n], rad; None if the arm never rested there."""
+        for place in self.places:
+            if np.abs(place.q - q).max() < SAME_POINT:
+                return place
+        return None
+
+    def _use_channels(self, channels: Channels) -> None:
+        """Go on with powers in this layout, as of another model; a cycle that goes on is lost."""
+        self._channels = channels
+        self._meter = EnergyMeter(len(channels))
+        self._counter = CycleCounter()
+        if self.program is None:
+            self.program = ProgramEnergy(channels)
+        else:
+            self.program.use_channels(channels)
+
+    def _add_cycles(self, channels: Channels, table: PowerTable, marks: Marks) -> None:
+        warmth = table.samples.columns.get("joint_temperatures")
+        for rows, correction in table.parts(marks):
+            if (mark := marks.get(rows.start)) is not None:
+                now = float("nan") if warmth is None else float(np.mean(warmth[rows.start]))
+                for cycle in self._counter.mark(0, self._meter.reading, mark):
+                    if cycle.is_whole:
+                        self.cycles.append(_logged(cycle, channels, now))
+            if correction is not None:
+                self._meter.correct(correction)
+            self._meter.integrate_steps(table.steps.cut(rows), table.power[rows])
+
+    def _add_rests(self, channels: Channels, table: PowerTable) -> None:
+        states = table.states
+        steps = table.steps.bridged
+        power = table.power[:, channels.arm["bus" if table.bus_measured else "total"]]
+        off = states == ArmState.OFF
+        self._off_seconds += float(steps[off].sum())
+        self._off_energy += float(steps[off] @ power[off])
+        resting = (states == ArmState.STANDSTILL) | (states == ArmState.BRAKED)
+        for rows in equal_runs(resting):
+            if not resting[rows.start]:
+                self._end_rest()
+                continue
+            if self._rest is None:
+                self._rest = _Rest(_position(table, rows.start))
+            _extend(self._rest, states[rows], steps[rows], power[rows])
+
+    def _end_rest(self) -> None:
+        """Include the present rest, if there is one: as a pause, or at its place."""
+        rest = self._rest
+        self._rest = None
+        if rest is None:
+            return
+        if rest.seconds >= LONGEST_STOP:
+            self.pauses.number += 1
+            self.pauses.seconds += rest.seconds
+            self.pauses.energy += rest.energy
+            self.pauses.braked_seconds += rest.braked_seconds
+            return
+        if rest.seconds < SHORTEST_REST or rest.braked_seconds > 0.0 or not len(rest.q):
+            return
+        place = self.place_at(rest.q)
+        if place is None and len(self.places) < MOST_PLACES:
+            place = RestPlace(rest.q)
+            self.places.append(place)
+        if place is not None:
+            place.include(rest.settled_seconds, rest.settled_energy / rest.settled_seconds)
+
+
+def _logged(cycle: Cycle, channels: Channels, temperature: float) -> LoggedCycle:
+    """What a log keeps of a cycle at whose end the joints have a mean temperature [degC]."""
+    values = cycle.summary(channels)
+    return LoggedCycle(
+        duration=values["duration_s"],
+        energy=values["total_energy_J"],
+        motion_time=values["motion_time_s"],
+        motion_energy=values["motion_energy_J"],
+        temperature=temperature,
+    )
+
+
+def _extend(rest: _Rest, states: Indices, steps: Array, power: Array) -> None:
+    """Extend a rest by samples, whose steps lead to them."""
+    passed = rest.seconds + np.cumsum(steps)
+    settled = np.where(passed > SETTLING, steps, 0.0)
+    rest.seconds = float(passed[-1])
+    rest.energy += float(steps @ power)
+    rest.settled_seconds += float(settled.sum())
+    rest.settled_energy += float(settled @ power)
+    rest.braked_seconds += float(steps[states == ArmState.BRAKED].sum())
+
+
+def _position(table: PowerTable, row: int) -> Array:
+    """Joint positions of a sample [n], rad: targets, else measured; empty where unknown."""
+    columns = table.samples.columns
+    for name in ("target_q", "actual_q"):
+        if name in columns and np.isfinite(columns[name][row]).all():
+            return np.array(columns[name][row])
+    return np.zeros(0)

@@ -1,0 +1,1 @@
+"""What can be done for less energy: measures, what each of them saves, and how sure that is."""

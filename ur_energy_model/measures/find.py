@@ -1,0 +1,214 @@
+"""All measures that a recording shows, the best first."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.work_log import WorkLog
+from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.measures.cold_start import ALIKE, cold_start_measures
+from ur_energy_model.measures.measure import (
+    Finding,
+    Kind,
+    Measure,
+    Measures,
+    Omitted,
+    reason_of,
+    saving_while_running,
+)
+from ur_energy_model.measures.moving import line_measures, moves_measures
+from ur_energy_model.measures.waiting import pause_measures, pose_measures
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
+from ur_energy_model.model.generic import is_generic
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import WallModel
+from ur_energy_model.optimization.cycle import KEEP_DWELL, Switching, WorkCycle
+from ur_energy_model.optimization.optimize import in_session_of
+from ur_energy_model.optimization.recorded_cycle import find_cycle
+from ur_energy_model.typing import Array
+
+LONGEST = 300.0
+"""Begin of a recording in which the cycle is looked for [s]: a cycle that comes again later adds
+nothing, and a long recording takes no longer than that."""
+ENOUGH = 120.0  # time in motion from which the friction of the session is taken [s]
+EDGES = 2.0  # most cycles that the incomplete ones at both ends of a recording can be
+CRAWL = 0.02  # joint speed at which friction is about that of an arm at rest [rad/s]
+FOUND = 0.999  # probability that a payload which the currents show is the right one
+
+
+def find_measures(
+    model: EnergyModel,
+    bag: str | Path,
+    log: WorkLog,
+    *,
+    model_path: str | Path | None = None,
+    contradictions: Sequence[Contradiction] = (),
+    payload: Payload | None = None,
+) -> Measures:
+    """What can be done for less energy in the work that a recording shows.
+
+    Args:
+        model: of the arm, or generic; then its intervals are wider.
+        bag: recording of the work.
+        log: what the arm did in it, finished.
+        model_path: of the model, for commands to type; None for one that is to be identified.
+        contradictions: between what was set and the recording.
+        payload: the actual one, if it is known to be another than the one that was set.
+    """
+    wall = model.wall_of()
+    in_session = in_session_of(model, bag, enough=ENOUGH)
+    cycles = 0.0
+    switching: Switching | None = None
+    of_cycle: list[Finding]
+    try:
+        cycle = _work_cycle(in_session, bag, payload, log.seconds)
+    except UrEnergyError as error:
+        of_cycle = [Omitted(kind, reason_of(error)) for kind in _OF_CYCLES]
+    else:
+        command = _command(model, bag, model_path)
+        cycles = cycles_in(log, cycle)
+        switching = cycle.switching
+        of_cycle = [
+            *pose_measures(in_session, cycle, cycles, log, wall, payload),
+            *moves_measures(in_session, cycle, cycles, wall, command),
+            *line_measures(in_session, cycle, cycles, log, wall, command),
+        ]
+        if cycle.found_by == "whole":
+            of_cycle = [_of_one_cycle(each) for each in of_cycle]
+    found = [
+        *_payload_measures(in_session, log, cycles, wall, contradictions),
+        *pause_measures(in_session, log, wall, switching),
+        *cold_start_measures(log, wall),
+        *of_cycle,
+    ]
+    measures = [each for each in found if isinstance(each, Measure)]
+    omitted = [each for each in found if isinstance(each, Omitted)]
+    named = [replace(each, source=str(bag)) for each in measures]
+    return Measures.ranked(named, omitted, log.seconds)
+
+
+_OF_CYCLES: tuple[Kind, ...] = ("pose", "moves", "line")
+"""Kinds of measures that are those of a repeated cycle."""
+
+
+def _work_cycle(
+    model: EnergyModel, bag: str | Path, payload: Payload | None, seconds: float
+) -> WorkCycle:
+    """The cycle in the begin of a recording, with the payload that the arm carries.
+
+    A short recording in which nothing repeats is one cycle, as for `optimize`.
+
+    Raises:
+        UrEnergyError: there is none, or it cannot be read.
+    """
+    cycle = find_cycle(model, bag, model.description(), KEEP_DWELL, LONGEST)
+    if cycle.found_by == "whole" and seconds > LONGEST:
+        remedy = "record at least two whole cycles of the running program"
+        raise RecordingError(bag, "nothing repeats in the recording", remedy)
+    if payload is None:
+        return cycle
+    moves = (
+        replace(move, payload=payload, rest=replace(move.rest, payload=payload))
+        for move in cycle.moves
+    )
+    return replace(cycle, moves=tuple(moves))
+
+
+def _of_one_cycle(found: Finding) -> Finding:
+    """A finding in a recording in which nothing repeats."""
+    if isinstance(found, Omitted):
+        return found
+    condition = f"{found.condition}; nothing repeats, the recording counts as one cycle"
+    return replace(found, condition=condition)
+
+
+def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
+    """Number of cycles of this kind that a recording contains, with the parts at its ends.
+
+    The incomplete cycles at both ends count by their time in motion, as all else that moved there
+    may be other work.
+    """
+    motion = sum(move.duration for move in cycle.moves)
+    alike = sum(abs(each.motion_time - motion) <= ALIKE * motion for each in log.cycles)
+    if cycle.found_by == "whole":
+        return 1.0
+    complete = max(cycle.count, alike)
+    left = log.moving_seconds / motion - complete
+    return complete + min(max(left, 0.0), EDGES)
+
+
+def _command(model: EnergyModel, bag: str | Path, model_path: str | Path | None) -> str:
+    """The command that prints what to type."""
+    recording = shlex.quote(str(bag))
+    if is_generic(model) or model_path is None:
+        identify = f"ur_energy identify {recording} -o model.yaml"
+        return f"{identify} && ur_energy optimize model.yaml {recording}"
+    return f"ur_energy optimize {shlex.quote(str(model_path))} {recording}"
+
+
+# A payload that is set wrongly. The motion stays the same, and with it the torque of the motors:
+# the right setting saves nothing by itself. What the currents at rest may change by is what static
+# friction can carry.
+
+
+def _payload_measures(
+    model: EnergyModel,
+    log: WorkLog,
+    cycles: float,
+    wall: WallModel,
+    contradictions: Sequence[Contradiction],
+) -> list[Finding]:
+    """The measure of setting the right payload; it is one for all contradictions about it."""
+    wrong = [each for each in contradictions if each.subject == "payload"]
+    if not wrong:
+        return [Omitted("payload", "the currents do not contradict the payload that was set")]
+    first = wrong[0]
+    seconds = sum(place.seconds for place in log.places)
+    energy = sum(place.seconds * place.power for place in log.places)
+    power = energy / seconds if seconds > 0.0 else model.bus.standby
+    std = _friction_bound(model, log) / CONFIDENCE
+    return [
+        Measure(
+            kind="payload",
+            title=f"{first.stated}, but {first.shown} ({first.evidence})",
+            action=first.remedy,
+            saving=saving_while_running(wall, 0.0, std, power=power),
+            cycles=cycles,
+            condition="the motion stays the same, and takes as much; what is predicted of it is "
+            "right afterwards",
+            certainty=FOUND,
+        )
+    ]
+
+
+def _friction_bound(model: EnergyModel, log: WorkLog) -> float:
+    """Largest change of the energy at rest by another part of the weight on static friction [J]."""
+    zero = np.zeros((1, model.dof))
+    dynamics = model.dynamics(setup=Setup(model.setup.gravity))
+    friction = _static_friction(model)
+    bound = 0.0
+    for place in log.places:
+        weight = dynamics.gravity_torque(place.q[None])
+        carried = np.minimum(friction, np.abs(weight)) * np.sign(weight)
+        least, most = (
+            float(model.from_link_torque(torque, zero, zero, std=False).total_power[0])
+            for torque in (weight - carried, weight + carried)
+        )
+        bound += 0.5 * (most - least) * place.seconds
+    return bound
+
+
+def _static_friction(model: EnergyModel) -> Array:
+    """Friction of each joint at a crawl, joint side [n], N m."""
+    ratio = np.array([joint.gear_ratio for joint in model.joints])
+    bank = FrictionBank([joint.friction for joint in model.joints], ratio)
+    speed = np.full((1, model.dof), CRAWL)
+    return np.asarray(np.abs(ratio * bank.torque(speed, np.zeros_like(speed))[0]))

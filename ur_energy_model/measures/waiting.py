@@ -1,0 +1,228 @@
+"""What waiting costs: poses in which the arm is held, and pauses in which it could be off.
+
+Holding an arm takes copper and driver losses that depend on the pose: up to a third of the power at
+rest. A wait that has no other purpose than time costs least at the stop of the program where the
+arm is held most cheaply. In a long pause the arm and, at the mains, most of its control box need no
+power at all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.work_log import LONGEST_STOP, WorkLog
+from ur_energy_model.measures.measure import (
+    LEAST_SHARE,
+    Finding,
+    Measure,
+    Omitted,
+    saving_of_terms,
+    saving_while_running,
+)
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.setup import Payload, Setup
+from ur_energy_model.model.wall import SQUARE, STATES, SUPPLY, TERMS, WallModel
+from ur_energy_model.optimization.cycle import Switching, WorkCycle
+from ur_energy_model.optimization.path import holding_power
+from ur_energy_model.typing import Array
+
+HOLDING_STD = 0.5
+"""Standard deviation of the power of holding that a single stop shows [W]: static friction carries
+another part of the weight each time that the arm comes to rest."""
+UNSEEN_STD = 3.0
+"""The same of a power of holding that was not measured but modelled [W], where too few measured
+ones show how far the model is off."""
+_ENOUGH_RESTS = 3
+
+
+class _Stop(NamedTuple):
+    """A stop of the program at the end of a move."""
+
+    number: int  # of the move, from 0
+    q: Array  # joint positions [n], rad
+    lines: tuple[int, ...]  # of the move in the program; empty if unknown
+    power: float  # of holding the arm there, whole arm at the supply [W]
+    std: float  # [W]
+
+    def words(self) -> str:
+        """The stop for people, who count moves from 1."""
+        return f"line {self.lines[0]}" if self.lines else f"move {self.number + 1}"
+
+
+def pose_measures(
+    model: EnergyModel,
+    cycle: WorkCycle,
+    cycles: float,
+    log: WorkLog,
+    wall: WallModel,
+    payload: Payload | None = None,
+) -> list[Finding]:
+    """A measure for each wait that could be spent in a cheaper pose of the same program.
+
+    Args:
+        model: of the arm, in the session of the recording.
+        cycle: of the program; waits that must stay are left alone.
+        cycles: of this kind in the recording.
+        log: what the arm did, with the powers at its rests.
+        wall: power at the mains.
+        payload: the actual one, where it is known; None for the one that was set.
+    """
+    stops = _stops(model, cycle, log, payload)
+    cheapest = min(stops, key=lambda each: each.power + each.std)
+    moved = sum(move.energy for move in cycle.moves)
+    waited = sum(stop.power * rest.duration for stop, rest in zip(stops, cycle.rests, strict=True))
+    found: list[Finding] = []
+    free = 0
+    for places in cycle.shared_waits:
+        waits = [cycle.rests[k].waits[j] for k, j in places]
+        if any(wait.kept for wait in waits):
+            continue
+        free += 1
+        seconds = sum(wait.duration for wait in waits)
+        energy = sum(
+            wait.duration * stops[k].power for wait, (k, _) in zip(waits, places, strict=True)
+        )
+        saved = energy - seconds * cheapest.power
+        if saved < LEAST_SHARE * (moved + waited):
+            continue
+        dearest = max((stops[k] for k, _ in places), key=lambda each: each.std)
+        std = seconds * float(np.hypot(dearest.std, cheapest.std))
+        power = energy / seconds
+        line = waits[0].lines
+        where = f"line {line[0]}" if line else f"after {stops[places[0][0]].words()}"
+        there = cheapest.words()
+        found.append(
+            Measure(
+                kind="pose",
+                title=f"the arm waits {seconds:.2f} s per cycle ({where}) where holding it takes "
+                f"{power:.1f} W; at the end of {there} it takes {cheapest.power:.1f} W",
+                action=f"move this wait behind {there} (joints {_degrees(cheapest.q)} degrees)",
+                saving=saving_while_running(wall, cycles * saved, cycles * std, power=power),
+                cycles=cycles,
+                condition="only time is waited for there, no part and no signal",
+                place=where,
+            )
+        )
+    if found:
+        return found
+    reason = "the program has no wait that is longer than those of grippers and sensors"
+    if free:
+        reason = "the arm waits where holding it takes least, or nearly so"
+    return [Omitted("pose", reason)]
+
+
+def _degrees(q: Array) -> str:
+    return ", ".join(f"{angle:.0f}" for angle in np.rad2deg(q))
+
+
+def _stops(
+    model: EnergyModel, cycle: WorkCycle, log: WorkLog, payload: Payload | None
+) -> list[_Stop]:
+    """The stops of a cycle with the power of holding the arm: measured there, else the model's."""
+    poses = [move.q[-1] for move in cycle.moves]
+    modelled = np.array(
+        [
+            _modelled(model, pose, payload or rest.payload, cycle.temperature)
+            for pose, rest in zip(poses, cycle.rests, strict=True)
+        ]
+    )
+    places = [log.place_at(pose) for pose in poses]
+    seen = np.array([place is not None and log.bus_measured for place in places])
+    measured = np.array([np.nan if place is None else place.power for place in places])
+    errors = (measured - modelled)[seen]
+    offset = float(errors.mean()) if errors.size else 0.0
+    unseen_std = UNSEEN_STD
+    if errors.size >= _ENOUGH_RESTS:
+        unseen_std = max(float(errors.std(ddof=1)), HOLDING_STD)
+    stops = []
+    for number, (move, place) in enumerate(zip(cycle.moves, places, strict=True)):
+        power = float(modelled[number]) + offset
+        std = unseen_std
+        if place is not None and log.bus_measured:
+            scatter = 0.0 if place.count < 2 else place.power_std
+            power = place.power
+            std = float(np.hypot(scatter, HOLDING_STD))
+        stops.append(_Stop(number, poses[number], move.lines, power, std))
+    return stops
+
+
+def _modelled(
+    model: EnergyModel, pose: Array, payload: Payload | None, temperature: Array | None
+) -> float:
+    """Power of holding the arm at joint positions [n] with a payload, by the model [W]."""
+    setup = model.setup if payload is None else Setup(model.setup.gravity, payload)
+    dynamics = model.dynamics(setup=setup)
+    return float(holding_power(model, dynamics, pose[None], temperature)[0])
+
+
+# Pauses in which the arm could be switched off.
+
+SWITCHING = 20.0
+"""Time for which switching off and on again takes as much as before, where the recording does not
+show it [s]: power on, brake release and a short move of every joint."""
+SWITCHING_STD = 10.0  # its standard deviation [s]
+SEEN_SWITCHING_STD = 1.0  # the same where the recording shows it [s]
+POWER_STD = 0.3  # standard deviation of a measured mean power [W]
+_OFF = STATES.index("off")
+_BRAKED = STATES.index("braked")
+_RUNNING = STATES.index("running")
+
+
+def pause_measures(
+    model: EnergyModel, log: WorkLog, wall: WallModel, switching: Switching | None = None
+) -> list[Finding]:
+    """The measure of switching the arm off in its long pauses, if there are any.
+
+    Args:
+        model: of the arm.
+        log: what the arm did.
+        wall: power at the mains.
+        switching: what switching off and on takes on this arm; None where no recording shows it.
+    """
+    pauses = log.pauses
+    if not pauses.number:
+        return [Omitted("pause", f"the arm never stood still for {LONGEST_STOP:.0f} s")]
+    lost = SWITCHING
+    lost_std = SWITCHING_STD
+    shown = "assumed"
+    if switching is not None:
+        lost = switching.time
+        lost_std = SEEN_SWITCHING_STD
+        shown = "as recorded"
+    off_seconds = pauses.seconds - pauses.number * lost
+    power = pauses.energy / pauses.seconds
+    off_power = _off_power(model, log, switching)
+    above = power - off_power
+    power_std = POWER_STD if log.bus_measured else max(POWER_STD, model.session.standby_std)
+    std = float(np.hypot(pauses.number * above * lost_std, off_seconds * power_std))
+    braked = pauses.braked_seconds / pauses.seconds
+    terms = np.zeros(TERMS)
+    terms[_OFF] = -off_seconds
+    terms[_BRAKED] = braked * off_seconds
+    terms[_RUNNING] = (1.0 - braked) * off_seconds
+    terms[SUPPLY] = above * off_seconds
+    terms[SQUARE] = (power**2 - off_power**2) * off_seconds
+    many = "a pause" if pauses.number == 1 else f"{pauses.number} pauses"
+    return [
+        Measure(
+            kind="pause",
+            title=f"the arm stood switched on for {pauses.seconds / 60.0:.1f} min in {many} of "
+            f"more than {LONGEST_STOP:.0f} s, at {power:.1f} W",
+            action="switch the arm off in such pauses, on the pendant or by the dashboard server "
+            "(port 29999): power off; then power on and brake release",
+            saving=saving_of_terms(wall, terms, std, power=power),
+            condition=f"switching off and on takes {lost:.0f} s ({shown}), and the program is "
+            "started again",
+        )
+    ]
+
+
+def _off_power(model: EnergyModel, log: WorkLog, switching: Switching | None) -> float:
+    """Power at the supply of an arm that is switched off [W]."""
+    if log.off_power is not None:
+        return log.off_power
+    if switching is not None:
+        return switching.power
+    return float(model.bus.mode_power.get("POWER_OFF", 0.0))

@@ -1,0 +1,116 @@
+"""Measures in words: for a terminal, and for the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.tariff import Tariff
+from ur_energy_model.measures.measure import Kind, Measure, Measures, Omitted, Saving, year_words
+
+TITLE = "What can be done"
+NAMES: Mapping[Kind, str] = {
+    "payload": "set the right payload",
+    "pose": "wait in a cheaper pose",
+    "pause": "switch off in pauses",
+    "moves": "other speeds and accelerations",
+    "line": "other values",
+    "cold_start": "fewer cold starts",
+}
+MOST_SHOWN = 8  # measures that are shown in a terminal
+
+
+def name_of(measure: Measure) -> str:
+    """The kind of a measure, and its place in the program."""
+    name = NAMES[measure.kind]
+    return f"{name} ({measure.place})" if measure.place else name
+
+
+def with_half_width(value: float, std: float) -> str:
+    """A value with half of its 95 % interval, with the digits that the latter gives a meaning."""
+    half = CONFIDENCE * std
+    digits = 0
+    if 0.0 < half < 9.5:
+        digits = 1 if half >= 0.95 else 2
+    return f"{value + 0.0:.{digits}f} ± {half:.{digits}f}"
+
+
+def in_recording_words(measure: Measure) -> str:
+    """What is saved at the supply, per cycle where that has a meaning."""
+    saving = measure.saving
+    per = "per cold start" if measure.kind == "cold_start" else "in the recording"
+    cycle = measure.per_cycle
+    if cycle is not None:
+        saving = cycle
+        per = "per cycle"
+    return f"{with_half_width(saving.energy, saving.std)} J {per}"
+
+
+def per_year_words(year: Saving, tariff: Tariff) -> str:
+    """What is saved in a year: kWh at the wall, or as the tariff counts them."""
+    energy = tariff.kwh(year.energy, year.wall_energy)
+    std = abs(tariff.kwh(year.std, year.wall_std))
+    return f"{with_half_width(energy, std)} kWh a year"
+
+
+def paid_words(year: Saving, tariff: Tariff) -> str:
+    """Cost and CO2 of a year's saving; empty without a tariff."""
+    parts = []
+    for amount_of, unit in ((tariff.cost, tariff.currency), (tariff.emission, "kg CO₂")):
+        value = amount_of(year.energy, year.wall_energy)
+        std = amount_of(year.std, year.wall_std)
+        if value is not None and std is not None:
+            parts.append(f"{with_half_width(value, abs(std))} {unit}")
+    return ", ".join(parts)
+
+
+def what_to_do(measure: Measure) -> str:
+    """What was found, what to do about it, and what that presupposes."""
+    condition = f" ({measure.condition})" if measure.condition else ""
+    return f"{measure.title}: {measure.action}{condition}"
+
+
+def assumption(measures: Measures, tariff: Tariff) -> str:
+    """A clause on what the figures mean."""
+    years = list(dict.fromkeys(year_words(each, tariff) for each in measures.measures))
+    return f"95 % intervals; kWh at the wall; in a year {' or '.join(years)}"
+
+
+def omitted_words(omitted: Sequence[Omitted]) -> str:
+    """Kinds of measures that are not listed, with the reasons, those of one reason together."""
+    kinds: dict[str, list[str]] = {}
+    for each in omitted:
+        kinds.setdefault(each.reason, []).append(NAMES[each.kind])
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in kinds.items())
+
+
+def no_measure(measures: Measures) -> str:
+    """A sentence where no measure was found."""
+    return f"{TITLE}: nothing was found ({omitted_words(measures.omitted)})."
+
+
+def text_lines(measures: Measures, tariff: Tariff, *, named: bool = False) -> Iterator[str]:
+    """Measures as lines of text, those of one measure indented below its first one.
+
+    `named`: with the name of each recording, where there are several.
+    """
+    if not measures.measures:
+        yield no_measure(measures)
+        return
+    yield f"{TITLE} ({assumption(measures, tariff)}):"
+    for number, measure in enumerate(measures.measures[:MOST_SHOWN], 1):
+        year = measures.per_year(measure, tariff)
+        saved = f"{in_recording_words(measure)}, {per_year_words(year, tariff)}"
+        paid = paid_words(year, tariff)
+        bag = f"{Path(measure.source).name}: " if named else ""
+        amount = f"{saved}{', ' if paid else ''}{paid}"
+        yield f"{number}. {bag}{name_of(measure)}: {amount}, {measure.sure}"
+        yield f"   {what_to_do(measure)}"
+        if measure.command:
+            yield f"   $ {measure.command}"
+    more = len(measures.measures) - MOST_SHOWN
+    if more > 0:
+        yield f"{more} more: --json lists all"
+    if measures.omitted:
+        yield f"Not listed: {omitted_words(measures.omitted)}"
