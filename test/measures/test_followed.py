@@ -1,3 +1,5 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
 """What a measure states is done on the simulated arm, by hand; what that saved is in its interval.
 
 Energies are the trapezoid of voltage times current of both recordings.

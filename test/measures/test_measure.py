@@ -1,3 +1,5 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
 """Measures: their order, what is left out and why, and a year; against arithmetic by hand."""
 
 from __future__ import annotations

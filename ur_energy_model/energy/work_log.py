@@ -1,3 +1,5 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
 A log takes the powers that the calculator computes, batch by batch, in bounded memory: the same for

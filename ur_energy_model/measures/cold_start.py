@@ -1,3 +1,5 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
 """What a cold start costs: the same cycles took more energy while the joints were cold.
 
 The grease of the gears is stiff when it is cold: friction falls by a tenth or more while the joints

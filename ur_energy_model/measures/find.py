@@ -1,3 +1,5 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
 """All measures that a recording shows, the best first."""
 
 from __future__ import annotations
