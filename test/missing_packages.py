@@ -40,6 +40,8 @@ class SkipWithoutPackages:
         half-imported, and modules that import from it fail with another error."""
         self._in_commands: list[str] = []
         """What commands of the package itself reported as missing, since the last report."""
+        self._earlier: dict[BaseException, str] = {}
+        """Reasons of errors that had one: that of a shared fixture is raised for each of its tests."""
 
     @pytest.hookimpl
     def pytest_configure(self) -> None:
@@ -75,7 +77,10 @@ class SkipWithoutPackages:
         if reason is None and self._in_commands:
             reason = self._in_commands[0]
         if reason is None:
+            reason = self._earlier.get(error)
+        if reason is None:
             return
+        self._earlier[error] = reason
         conftest = getattr(error, "path", None)
         if conftest is not None:  # a ConftestImportFailure
             parts = conftest.relative_to(node.config.rootpath).with_suffix("").parts
