@@ -41,7 +41,7 @@ class SkipWithoutPackages:
         self._in_commands: list[str] = []
         """What commands of the package itself reported as missing, since the last report."""
         self._earlier: dict[BaseException, str] = {}
-        """Reasons of errors that had one: that of a shared fixture is raised for each of its tests."""
+        """Reasons of earlier errors: that of a shared fixture is raised for each of its tests."""
 
     @pytest.hookimpl
     def pytest_configure(self) -> None:
