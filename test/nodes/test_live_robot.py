@@ -15,7 +15,7 @@ from test.energy.known_arm import ROBOT, known_model
 from test.nodes.conftest import Cell
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.ros import duration_message
+from ur_energy_model.nodes.plan_messages import duration_message
 from ur_energy_model.simulation.simulated_controller import CONTROL_PORT
 from ur_energy_model.telemetry.rtde.dashboard_client import PORT as DASHBOARD_PORT
 from ur_energy_model.telemetry.rtde.source import RtdeSource

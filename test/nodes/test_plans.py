@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -26,8 +26,14 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes import ros as convert
 from ur_energy_model.nodes.estimator import EstimatorNode
-from ur_energy_model.nodes.plan_predictions import LARGEST_MESSAGE
-from ur_energy_model.nodes.ros import duration_message, plan_of, seconds_of
+from ur_energy_model.nodes.plan_messages import (
+    LARGEST_MESSAGE,
+    MOST_JOINTS,
+    duration_message,
+    plan_of,
+    read_plan,
+)
+from ur_energy_model.nodes.ros import seconds_of
 from ur_energy_model.telemetry.bag.writer import BagWriter
 from ur_energy_model.trajectory.motions import move
 
@@ -88,6 +94,11 @@ HOSTILE = {
     "one point only": plan((0, 0)),
     "its first point is": plan((0, 2_000_000), (1, 0), first=5.0, place=5.0),
     "larger than 8 MB": too_large(),
+    f"names {MOST_JOINTS + 1} joints": JointTrajectory(joint_names=["joint"] * (MOST_JOINTS + 1)),
+    "a joint has a name of": JointTrajectory(joint_names=["x" * 2000]),
+    "without a value for each joint": JointTrajectory(
+        joint_names=list(JOINTS), points=[JointTrajectoryPoint()] * 1000
+    ),
 }
 
 
@@ -189,7 +200,7 @@ def test_the_answer_has_the_same_joints_path_and_duration_and_less_energy(cell: 
     assert answer.header.frame_id == "base"
     ends = [seconds_of(each.points[-1].time_from_start) for each in (answer, wanted)]
     assert abs(ends[0] - ends[1]) < 1e-6
-    plan = plan_of(answer, ROBOT.joint_names, None)
+    plan = plan_of(read_plan(serialize_message(answer)), ROBOT.joint_names, None)
     np.testing.assert_allclose(plan.q[[0, -1]], [HOME, AWAY], atol=1e-6)
     assert float(figures["optimized_energy_J"]) < float(figures["energy_J"])
     assert 0.0 < float(figures["optimized_saving_percent"]) < 50.0

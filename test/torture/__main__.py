@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 import sys
 
 from test.torture.harness import Family, report, run_families
@@ -33,6 +34,9 @@ def main() -> int:
     parser.add_argument("--only", choices=FAMILIES, action="append", help="run only this family")
     parser.add_argument("--case", type=int, help="run only the case of this number")
     options = parser.parse_args()
+    # Under nohup, and in a background job, a program and what it starts would ignore these.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     families = [load(name) for name in options.only or FAMILIES]
     results = run_families(families, options.seed, 60.0 * options.minutes, options.case)
     return report(results, options.seed)

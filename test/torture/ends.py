@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from test.interrupting import COMPLAINTS, End, ended, temporary_files
 from test.running import fresh_host
 from test.torture.harness import Case, Family, Surroundings, Verdict
@@ -63,11 +65,12 @@ def table(around: Surroundings) -> str:
 
 def _write_table(path: Path) -> None:
     names = [f"{name}_{joint}" for name in ("actual_q", "actual_qd") for joint in range(6)]
-    rows = (
-        ",".join([f"{0.002 * k:.3f}", *(f"{0.01 * (k % 997):.4f}" for _ in names)])
-        for k in range(ROWS)
-    )
-    path.write_text("\n".join([",".join(["timestamp", *names]), *rows]) + "\n")
+    time = 0.002 * np.arange(ROWS)
+    swing = np.repeat(np.sin(time)[:, None], 6, axis=1)
+    speed = np.repeat(np.cos(time)[:, None], 6, axis=1)
+    values = np.column_stack([time, swing, speed])
+    header = ",".join(["timestamp", *names])
+    np.savetxt(path, values, fmt="%.4f", delimiter=",", header=header, comments="")
 
 
 def environment(around: Surroundings) -> dict[str, str]:

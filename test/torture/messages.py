@@ -19,6 +19,9 @@ from ur_energy_model.model.robots import load_robot
 FLOATS = (float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e-300, 0.0, -1.0, 1e9)
 TEXTS = ("", "x", "\x1b[2J\x07", "x" * 100_000, "shoulder_pan_joint", "\N{SNOWMAN}" * 50, "a\nb")
 LENGTHS = (0, 1, 5, 6, 7, 1000)
+HUGE = 0.1  # share of messages that are huge
+HUGE_TEXT = "x" * 30_000_000
+HUGE_COUNT = 4_000_000  # of numbers
 _BITS = re.compile(r"(u?)int(\d+)")
 _SEQUENCE = re.compile(r"sequence<([\w/]+)(?:, \d+)?>|([\w/]+)\[\d*\]")
 OWN = ("/parameter_events", "/rosout", "/clock")  # topics of ROS itself
@@ -47,11 +50,34 @@ def hostile_message(kind: str, random: Random, depth: int = 0) -> Any:
             for i in range(count)
         ]
         return JointTrajectory(joint_names=list(load_robot("ur5e").joint_names), points=points)
+    if depth == 0 and random.random() < HUGE:
+        return huge_message(kind, random)
     package, *_, name = kind.split("/")
     message = getattr(importlib.import_module(f"{package}.msg"), name)()
     for name, field in message.get_fields_and_field_types().items():
         if random.random() < 0.8:
             setattr(message, name, _value(field, random, depth, getattr(message, name)))
+    return message
+
+
+def huge_message(kind: str, random: Random) -> Any:
+    """A message of this type with 20 to 60 MB in one of its fields, also of what it contains."""
+    package, *_, name = kind.split("/")
+    message = getattr(importlib.import_module(f"{package}.msg"), name)()
+    fields = sorted(message.get_fields_and_field_types().items())
+    for name, field in random.sample(fields, len(fields)):
+        repeated = _SEQUENCE.fullmatch(field)
+        item = field if repeated is None else repeated[1] or repeated[2]
+        if item.startswith("string"):
+            setattr(message, name, HUGE_TEXT if repeated is None else [HUGE_TEXT])
+        elif item == "double" and repeated is not None:
+            setattr(message, name, [0.0] * HUGE_COUNT)
+        elif "/" in item and item != "builtin_interfaces/Time":
+            inner = huge_message(item, random)
+            setattr(message, name, inner if repeated is None else [inner])
+        else:
+            continue
+        break
     return message
 
 

@@ -40,7 +40,8 @@ from ur_energy_model.nodes.estimator_health import EstimatorHealth, model_line
 from ur_energy_model.nodes.lines import WARN
 from ur_energy_model.nodes.managed_node import ManagedNode, run_nodes
 from ur_energy_model.nodes.parameters import SHORTEST_BATCH, EstimatorParameters
-from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions, header_of
+from ur_energy_model.nodes.plan_messages import header_of
+from ur_energy_model.nodes.plan_predictions import PlanAnswer, PlanPredictions
 from ur_energy_model.nodes.ros import time_message
 from ur_energy_model.nodes.sources import JointStatesSource
 from ur_energy_model.sinks.live_arm import SinkGroup, estimator_actions, estimator_reading
@@ -361,7 +362,7 @@ class EstimatorNode(ManagedNode):
         self._energy.publish_prediction(answer, self._now())
         if answer.refused:
             self.lines.event("plan", WARN, f"no prediction: {answer.refused}")
-        elif not (answer.not_optimized or answer.optimized):  # the first answer to the plan
+        elif not (answer.not_optimized or answer.optimized_energy):  # the first answer to the plan
             for text in filter(None, (answer.changed, answer.begins_away)):
                 self.lines.event("plan", WARN, text)
 

@@ -23,7 +23,7 @@ from std_msgs.msg import String
 
 from ur_energy_model import topics_and_services as names
 from ur_energy_model.energy.wall import RecordedMeter
-from ur_energy_model.errors import ControllerError, RecordingError, UrEnergyError
+from ur_energy_model.errors import ControllerError, InputError, RecordingError, UrEnergyError
 from ur_energy_model.files import xdg_folder
 from ur_energy_model.model.robots import ANY_ROBOT, load_robot
 from ur_energy_model.nodes import lines
@@ -42,7 +42,7 @@ from ur_energy_model.nodes.ros import (
     publishing_nodes,
     time_message,
 )
-from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError
+from ur_energy_model.telemetry.bag.cdr import STAMP, STAMP_OFFSET, CdrError, CdrParser
 from ur_energy_model.telemetry.bag.compression import available_packing
 from ur_energy_model.telemetry.bag.files import FileSplit, Retention
 from ur_energy_model.telemetry.bag.messages import DIAGNOSTIC_ARRAY, JOINT_STATE, BagTopic, Messages
@@ -347,6 +347,8 @@ RECORDED = {
 }
 """Types of the topics in bags by name: that of ROS, and that in bags."""
 MOST_TAKEN = 1000  # messages of a topic that are taken at once
+LARGEST_RECORDED = 1_000_000
+"""Largest message for the bags [bytes]; those of an estimator are below 20,000."""
 MOST_AWAY_NS = 10_000_000_000
 """Stamps further from the present are not of this arm's samples; the present counts instead."""
 
@@ -356,11 +358,13 @@ class EnergyRecording:
 
     The writing thread of the recorder takes them twice a second from where the middleware keeps
     them: the thread that reads the samples never waits for them. `lost` counts where the middleware
-    numbers the messages.
+    numbers the messages. `refused` are those that no estimator publishes: without a header, or
+    larger than LARGEST_RECORDED.
     """
 
     def __init__(self, node: ManagedNode) -> None:
-        self.recorded = self.lost = 0
+        self.recorded = self.lost = self.refused = 0
+        self._taking = threading.Lock()
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}  # number of the newest message
         for published, recorded in zip(names.PUBLISHED_ENERGY, names.RECORDED_ENERGY, strict=True):
@@ -370,6 +374,10 @@ class EnergyRecording:
 
     def take(self) -> list[Messages]:
         """Messages since the last call; for the writing thread of a recorder."""
+        with self._taking:
+            return self._take()
+
+    def _take(self) -> list[Messages]:
         now = HOST_CLOCK.stamp()
         taken: list[Messages] = []
         for topic, subscription in self._topics.items():
@@ -379,8 +387,11 @@ class EnergyRecording:
                 if before is not None and numbers[0] > before and numbers == sorted(numbers):
                     self.lost += numbers[-1] - before - len(numbers)
                 self._newest[topic] = numbers[-1]
-            messages = [each for each in messages if len(each) >= STAMP_OFFSET + STAMP.size]
+            taken_here = len(messages)
+            least = STAMP_OFFSET + STAMP.size
+            messages = [each for each in messages if least <= len(each) <= LARGEST_RECORDED]
             self.recorded += len(messages)
+            self.refused += taken_here - len(messages)
             for part in equal_runs([len(each) for each in messages]):
                 pairs = (STAMP.unpack_from(each, STAMP_OFFSET) for each in messages[part])
                 times = np.array([int(s) * 10**9 + int(ns) for s, ns in pairs])
@@ -391,11 +402,36 @@ class EnergyRecording:
 
     def part(self) -> Part:
         """Status of the energy topics in bags."""
-        text = "recorded with the samples, if an estimator publishes"
+        problems: list[str] = []
         if self.lost:
-            text = f"{self.lost} messages are lost"
-        values = {"messages": self.recorded, "lost": self.lost}
-        return WARN if self.lost else OK, text, values
+            problems.append(f"{self.lost} messages are lost")
+        if self.refused:
+            problems.append(f"{self.refused} messages are not an estimator's and not recorded")
+        values = {"messages": self.recorded, "lost": self.lost, "refused": self.refused}
+        if problems:
+            return WARN, "; ".join(problems), values
+        return OK, "recorded with the samples, if an estimator publishes", values
+
+
+LONGEST_LABEL = 1000  # of an event [bytes]
+STRING_OVERHEAD = 9
+"""Bytes of a serialized String besides its text: encapsulation, length and a zero."""
+
+
+def label_of(message: bytes) -> str:
+    """Label of an event from a serialized String.
+
+    Raises:
+        InputError: it is too long, or no text.
+    """
+    remedy = f"use up to {LONGEST_LABEL} bytes of UTF-8"
+    if len(message) > LONGEST_LABEL + STRING_OVERHEAD:
+        raise InputError("mark", f"the label has {len(message)} bytes", remedy)
+    try:
+        (label,) = CdrParser(message).take("s")
+    except CdrError as error:
+        raise InputError("mark", f"the label cannot be read: {error}", remedy) from error
+    return str(label)
 
 
 class LoggerNode(ManagedNode):
@@ -429,7 +465,7 @@ class LoggerNode(ManagedNode):
         text = "recording continues in the next file"
         self._add_command(names.SPLIT_RECORDING, lambda session: session.recorder.split(), text)
         self.add_service(names.MARK, lambda: self._mark("mark"))
-        self.add_subscription(String, names.EVENT_MARKS, self._on_mark)
+        self.add_subscription(String, names.EVENT_MARKS, self._on_mark, raw=True)
         self._energy = EnergyRecording(self) if given.record_energy else None
         self.add_report(self._report)
 
@@ -520,9 +556,9 @@ class LoggerNode(ManagedNode):
         self._active_session().recorder.mark(label)
         return label
 
-    def _on_mark(self, message: String) -> None:
+    def _on_mark(self, message: bytes) -> None:
         try:
-            self._mark(message.data)
+            self._mark(label_of(message))
         except UrEnergyError as error:
             self.lines.event("mark", lines.WARN, self.explain(error))
 
@@ -547,6 +583,8 @@ class LoggerNode(ManagedNode):
             self.finish(1, self.explain(self._session.failure))
             return
         self._write_lines()
+        if self._energy is not None and self._session.status.state not in ("recording", "failing"):
+            self._energy.take()  # else they would wait for a bag, however large they are
         if self._joint_states is not None and (line := self._joint_states.poll()) is not None:
             self.log(lines.INFO, line)
         parts = {

@@ -55,6 +55,7 @@ from std_srvs.srv import Trigger
 from ur_energy_model import interrupts
 from ur_energy_model.errors import UrEnergyError, one_line, printable
 from ur_energy_model.nodes.lines import ERROR, INFO, WARN, Level, OperatorLines
+from ur_energy_model.nodes.memory import give_back_memory
 from ur_energy_model.nodes.parameters import NODES, TABLES, NodeParameters
 from ur_energy_model.nodes.ros import (
     OK,
@@ -461,6 +462,7 @@ def run_nodes(make: Callable[[], Sequence[ManagedNode]], *, threads: int = 1) ->
     interrupts.forward(signal.SIGHUP, signal.SIGTERM)  # of which rclpy knows nothing
     # A signal that shuts ROS down while a node is made leaves rclpy with half of one.
     warnings.filterwarnings("ignore", "Failed to fini", RuntimeWarning)
+    give_back_memory()
     try:
         rclpy.init()
     except RuntimeError as error:  # arguments that ROS cannot parse

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Time
-from rclpy.serialization import deserialize_message
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory
 
@@ -24,7 +21,14 @@ from ur_energy_model.energy.plan_follower import MOST_PLANS, TOLERANCE, PlanFoll
 from ur_energy_model.energy.powers import Channels
 from ur_energy_model.energy.prediction import PlanEnergy, predict_energy
 from ur_energy_model.errors import InputError, UrEnergyError
-from ur_energy_model.nodes.ros import joint_trajectory, plan_of, seconds_of
+from ur_energy_model.nodes.plan_messages import (
+    LARGEST_MESSAGE,
+    check_size,
+    header_of,
+    joint_trajectory,
+    plan_of,
+    read_plan,
+)
 from ur_energy_model.trajectory.plan import Plan, checked_plan
 from ur_energy_model.typing import Array
 
@@ -53,21 +57,11 @@ class PlanAnswer:
         return f"{self.header.stamp.sec}.{self.header.stamp.nanosec:09d}"
 
 
-def header_of(message: bytes) -> Header:
-    """Header with the stamp of a serialized plan, which need not be readable; else with zeros."""
-    try:  # behind four bytes of encapsulation, the second of which has the order of bytes
-        order = "<" if message[1] & 1 else ">"
-        seconds, nanoseconds = struct.unpack_from(f"{order}iI", message, 4)
-        return Header(stamp=Time(sec=seconds, nanosec=min(nanoseconds, 999_999_999)))
-    except (IndexError, struct.error):
-        return Header()
-
-
 START_TOLERANCE = TOLERANCE[-1]
 """Distance of a joint from the first point of a plan that is reported [rad]: a motion that begins
 farther away is not measured as that of the plan."""
-LARGEST_MESSAGE = 8 << 20
-"""Largest plan as a serialized message [bytes], some 40,000 points with all derivatives."""
+MOST_WAITING = 2 * LARGEST_MESSAGE
+"""Most bytes of the plans that wait."""
 
 
 class PlanPredictions:
@@ -104,14 +98,10 @@ class PlanPredictions:
         with self._state:
             if self._stopped:
                 return
-            problem = None
-            if len(message) > LARGEST_MESSAGE:
-                problem = f"is larger than {LARGEST_MESSAGE / 1e6:.0f} MB", "send fewer points"
-            elif len(self._waiting) >= MOST_PLANS:
-                problem = f"comes while {MOST_PLANS} others wait", "send it after their answers"
-            if problem is not None:
-                refused = str(InputError("trajectory", *problem))
-                self._give(PlanAnswer(header_of(message), refused=refused))
+            try:
+                self._check_room(message)
+            except InputError as error:
+                self._give(PlanAnswer(header_of(message), refused=str(error)))
                 return
             self._waiting.append((message, estimator, self._follower.now))
             if self._thread is None:
@@ -119,6 +109,14 @@ class PlanPredictions:
                     target=self._run, name="plan predictions", daemon=True
                 )
                 self._thread.start()
+
+    def _check_room(self, message: bytes) -> None:
+        """Refuse a plan, with an InputError, that takes too much memory while it waits."""
+        check_size(message)
+        waiting = [len(each) for each, _, _ in self._waiting]
+        if len(waiting) >= MOST_PLANS or sum(waiting) + len(message) > MOST_WAITING:
+            problem = f"comes while {len(waiting)} others wait"
+            raise InputError("trajectory", problem, "send it after their answers")
 
     def stop(self) -> None:
         """Predict no more; a prediction that is being computed has no effect."""
@@ -158,10 +156,7 @@ class PlanPredictions:
         Raises:
             UrEnergyError: the plan cannot be used.
         """
-        try:
-            trajectory = deserialize_message(message, JointTrajectory)
-        except Exception as error:  # rclpy has no public class for it
-            raise InputError("trajectory", f"cannot be read ({error})", "send it again") from error
+        trajectory = read_plan(message)
         with self._lock:
             snapshot = estimator.snapshot("plan")
             now, model = estimator.calculator.conditions, estimator.calculator.model_in_session()
@@ -176,7 +171,7 @@ class PlanPredictions:
         here = None if snapshot is None else snapshot.q
         plan = plan_of(trajectory, self._joints, here)
         # A plan whose first point is later begins where the arm is, with the way to this point.
-        has_way = here is not None and seconds_of(trajectory.points[0].time_from_start) > 0.0
+        has_way = here is not None and float(trajectory.time[0]) > 0.0
         elsewhere = "" if here is None else self._distance(plan.q[1 if has_way else 0], here)
         try:
             plan, lines = checked_plan(plan, dynamics.robot.max_acceleration)
@@ -242,7 +237,9 @@ class PlanPredictions:
         if any(place):
             self._answers[place.index(True)] = answer
         else:
-            self._answers = [*self._answers[-MOST_PLANS:], answer]
+            # Of earlier plans only the energies are needed: a trajectory takes much memory.
+            earlier = [replace(each, optimized=None) for each in self._answers[-MOST_PLANS:]]
+            self._answers = [*earlier, answer]
             if self._offering:
                 self._offering = False
                 self._on_trajectory(JointTrajectory(header=answer.header))

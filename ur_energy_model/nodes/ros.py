@@ -26,12 +26,9 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Header
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from ur_energy_model.errors import InputError
 from ur_energy_model.telemetry.bag.messages import Status, text_of
 from ur_energy_model.topics_and_services import Topic
-from ur_energy_model.trajectory.plan import Plan
 from ur_energy_model.typing import Array
 
 
@@ -139,7 +136,7 @@ def publishing_nodes(node: Node, topic: str) -> list[str]:
     return [f"{each.node_namespace.rstrip('/')}/{each.node_name}" for each in found]
 
 
-# Conversions between the package's arrays and ROS messages of times, joints and trajectories.
+# Conversions between the package's arrays and ROS messages of times and joints.
 
 _NUMBER_HEAD = serialize_message(Float64())[:4]
 _NUMBER = struct.Struct("<4sd" if _NUMBER_HEAD[1] else ">4sd")
@@ -197,72 +194,6 @@ class SerializedJointStates:
 def serialized_number(value: float) -> bytes:
     """A serialized Float64 message."""
     return _NUMBER.pack(_NUMBER_HEAD, value)
-
-
-def plan_of(message: JointTrajectory, names: Sequence[str], start: Array | None) -> Plan:
-    """A planned trajectory, with the arm's joints in the order of `names`.
-
-    If its first point is later than 0 s, the motion begins at `start`, the present joint positions
-    [n], rad, where they are known.
-
-    Raises:
-        InputError: joints are missing, or points are malformed.
-    """
-
-    def check(wrong: object, problem: str, remedy: str, field: str | None = None) -> None:
-        if wrong:
-            raise InputError("trajectory", problem, remedy, field=field)
-
-    given, points = list(message.joint_names), message.points
-    check(not points, "is empty: it has no points", "send the whole trajectory")
-    missing = ", ".join(name for name in names if name not in given)
-    check(missing, f"lacks {missing}", "name all joints of the arm", "joint_names")
-    twice = len(set(given)) < len(given)
-    check(twice, "names a joint twice", "name each joint once", "joint_names")
-
-    def column(field: str) -> Array | None:
-        rows = [getattr(point, field) for point in points]
-        if field != "positions" and not all(len(row) for row in rows):
-            return None
-        problem = "has points without a value for each joint"
-        malformed = any(len(row) != len(given) for row in rows)
-        check(malformed, problem, "give a value for each joint", field)
-        return np.array(rows, dtype=float)[:, [given.index(name) for name in names]]
-
-    time = np.array([seconds_of(point.time_from_start) for point in points])
-    q, qd, qdd = (column(field) for field in ("positions", "velocities", "accelerations"))
-    assert q is not None
-    if time[0] > 0 and start is not None:
-        rest = np.zeros((1, len(names)))
-        time, q = np.concatenate([[0.0], time]), np.concatenate([start[None], q])
-        qd, qdd = (None if each is None else np.concatenate([rest, each]) for each in (qd, qdd))
-    return Plan(time, q, qd, None if qd is None else qdd)
-
-
-def joint_trajectory(plan: Plan, names: Sequence[str], request: JointTrajectory) -> JointTrajectory:
-    """A plan as the answer to a request: its header, and the arm's joints in its order.
-
-    The plan has velocities and accelerations, and its joints in the order of `names`.
-    """
-    shown = [name for name in request.joint_names if name in names]
-    order = [list(names).index(name) for name in shown]
-    out = JointTrajectory(header=request.header, joint_names=shown)
-    for k, time in enumerate(plan.time - plan.time[0]):
-        point = JointTrajectoryPoint(
-            positions=plan.q[k, order].tolist(), time_from_start=duration_message(float(time))
-        )
-        if plan.qd is not None:
-            point.velocities = plan.qd[k, order].tolist()
-        if plan.qdd is not None:
-            point.accelerations = plan.qdd[k, order].tolist()
-        out.points.append(point)
-    return out
-
-
-def duration_message(seconds: float) -> Duration:
-    """A duration from seconds."""
-    whole, rest = divmod(round(seconds * 1e9), 10**9)
-    return Duration(sec=whole, nanosec=rest)
 
 
 # Diagnostic messages: statuses with key-value pairs.
