@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """The log of an arm's work: rests, pauses and cycles of powers that are known."""
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ class SimulatedCell:
         carried: Payload | None = None,
         motion: str | None = None,
         warmth: float | None = None,
+        version: tuple[int, int, int] = VERSION,
     ) -> None:
         self.robot = load_robot(robot)
         setup = Setup(payload=payload or Payload())
@@ -66,10 +67,10 @@ class SimulatedCell:
             seed=seed,
             setup=setup,
             carried=carried,
-            options=ArmOptions(session=session, warmth=warmth, controller_version=VERSION),
+            options=ArmOptions(session=session, warmth=warmth, controller_version=version),
         )
         self.box = ControlBox(
-            self.arm, SimulatedIdentity.for_robot(self.robot, VERSION, seed, "hold")
+            self.arm, SimulatedIdentity.for_robot(self.robot, version, seed, "hold")
         )
         self._session = ScriptSession(self.box)
 
@@ -110,7 +111,7 @@ class SimulatedCell:
             source=str(bag),
             robot=self.robot.name,
             rate=box.rate / every,
-            controller_version=".".join(map(str, VERSION)),
+            controller_version=".".join(map(str, self.box.version)),
             serial=box.identity.serial,
             simulated=True,
         )

@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What a measure states is done on the simulated arm, by hand; what that saved is in its interval.
 
 Energies are the trapezoid of voltage times current of both recordings.
@@ -179,6 +180,18 @@ def test_switching_off_in_a_pause(model_file: Path, tmp_path: Path, capsys: Capt
     assert low <= left_on.wall[-1] - off.wall[-1] <= high
     kinds = [each["kind"] for each in measures(capsys, model_file, off.bag)]
     assert "pause" not in kinds
+
+
+def test_work_that_begins_right_after_other_work(tmp_path: Path, capsys: Capture) -> None:
+    """A CB3 arm: its controller's cycle is four times as long, and so is what this may take."""
+    cell = SimulatedCell(robot="ur5", warmth=0.0, version=(3, 15, 8))
+    far = (0.9, -0.9, 1.0, -1.9, -1.5, 1.2), (-0.9, -1.9, 2.0, -0.9, -0.3, -1.0)
+    cell.run(program(*(movej(q, 3.0, 12.0) for q in far), "sleep(0.5)"))
+    cold, warm = (cell.record(tmp_path / name, 240.0, rate=25.0) for name in ("cold", "warm"))
+    start = the_only(measures(capsys, cold.bag), "cold_start")
+    low, high = start["in_recording"]["interval"]
+    assert low <= spent(cold.telemetry)[-1] - spent(warm.telemetry)[-1] <= high
+    assert high - low < 2.0 * start["in_recording"]["energy"]
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])

@@ -282,7 +282,8 @@ energy of a shift:
 Show power and energy of an arm while it works: each joint, the whole arm beside the measured bus,
 standby, cycles and losses of the connection. In a terminal it fills the screen; elsewhere it prints
 one line a second, and one a minute while no samples come. Without --model it uses the generic model
-of the arm's type, whose intervals are wider. ROS is not needed.
+of the arm's type, whose intervals are wider. It ends with what can be done for less energy, ranked.
+ROS is not needed.
 $ ur_energy live --host 192.168.0.10 --model model.yaml
 $ ur_energy live --host 192.168.0.10 --prometheus 127.0.0.1:9464 --foxglove \
     --state-file energy.json
@@ -298,6 +299,9 @@ $ ur_energy live --bag monday --json
 --script PROGRAM.script  script of the running program, whose nodes are named
 --duration S 0.1:1e9  stop after S seconds (default: when the user quits)
 --json  print one JSON object a second, each on a line
+what can be done, in a year:
+@tariff
+@year
 where else the energies go (each may be repeated):
 @sinks
 notes:

@@ -12,14 +12,18 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from ur_energy_model.cli.arguments import chosen_model
+from ur_energy_model.cli.arguments import chosen_model, tariff_given
+from ur_energy_model.cli.measures import print_measures
 from ur_energy_model.cli.output import note
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveOptions
 from ur_energy_model.energy.program import read_script
 from ur_energy_model.errors import ControllerError, InputError, UrEnergyError
 from ur_energy_model.interrupts import on_stop_signal
+from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.options import given
@@ -59,6 +63,7 @@ def run(options: argparse.Namespace) -> None:
     from rich.console import Console
 
     stated = given(SinkOptions, options)
+    tariff_given(options)  # refused before anything is counted
     check_ports(stated)
     robot = None if options.robot is None else load_robot(options.robot).name
     span = min(LONGEST_BATCH, 1.0 / stated.sink_rate)
@@ -132,18 +137,75 @@ def _watch(viewer: Screen | Lines, arm: LiveArm, duration: float | None) -> None
             return
 
 
+def measures_seen(
+    arm: LiveArm, *, model_path: Path | None = None, bag: Path | None = None, host: str = ""
+) -> Measures:
+    """What can be done for less energy, by what was seen of an arm; none before a sample.
+
+    Args:
+        arm: whose reading has ended.
+        model_path: of its model, for commands to type; None for a generic model.
+        bag: recording that was played; None for a controller.
+        host: address of the controller.
+
+    Raises:
+        UrEnergyError: what was seen cannot be written or read.
+        OSError: there is no room for it.
+    """
+    from ur_energy_model.identification.payload_check import payload_contradictions
+    from ur_energy_model.measures.find import find_measures
+
+    work = arm.finished_work()
+    if work is None:
+        return Measures()
+    model, log = work
+    with TemporaryDirectory() as folder:
+        seen = Path(folder, "seen")
+        if bag is not None and arm.reader.ended:
+            seen = bag
+        elif not arm.recent.write(seen, model.description().joint_names):
+            return Measures()
+        return find_measures(
+            model,
+            seen,
+            log,
+            model_path=model_path,
+            contradictions=payload_contradictions(model, seen),
+            named=bag,
+            host=host if bag is None else None,
+        )
+
+
+def _measures(options: argparse.Namespace, arm: LiveArm) -> Measures:
+    """`measures_seen`; none, with a line, where that fails or the user stops it."""
+    try:
+        return measures_seen(arm, model_path=options.model, bag=options.bag, host=options.host)
+    except (UrEnergyError, OSError) as error:
+        note(f"what can be done is not known: {error}")
+    except KeyboardInterrupt:
+        note("what can be done was not looked for to the end")
+    return Measures()
+
+
 def _end(options: argparse.Namespace, arm: LiveArm) -> None:
     """Report how it ended; an error if the source cannot be used, or sent nothing in time."""
     if arm.reader.failure is not None:
         raise arm.reader.failure
     state = arm.state("end")
+    tariff = tariff_given(options)
     if state.reading is None:
         if options.duration is None and not arm.reader.ended:
             return
         if options.bag is not None:
             raise InputError(options.bag, "holds no samples that can be used", "record again")
         raise UrEnergyError(f"{options.host}: no samples came: {state.silence}")
-    print(json_line(state, ended=True) if options.json else last_text_line(state))
+    if not options.json:
+        print(last_text_line(state), flush=True)
+    measures = _measures(options, arm)
+    if options.json:
+        print(json_line(state, ended=measures.as_json(tariff)))
+    else:
+        print_measures(measures, tariff)
     if state.disk_problem is not None:
         note(f"the counters are not saved: {state.disk_problem}")
     elif options.state_file is not None:

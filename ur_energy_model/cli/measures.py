@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What can be done for less energy, at the end of a command's results."""
 
 from __future__ import annotations

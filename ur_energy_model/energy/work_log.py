@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
 A log takes the powers that the calculator computes, batch by batch, in bounded memory: the same for
@@ -20,7 +21,7 @@ from ur_energy_model.energy.cycles import SAME_POINT, CycleDetector, Marks
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import ProgramEnergy
-from ur_energy_model.energy.program import LINE
+from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Indices
 
@@ -99,6 +100,9 @@ class _Rest:
 class WorkLog:
     """The log of one arm.
 
+    Args:
+        script: of the program, whose nodes are named; None without one.
+
     Attributes:
         cycles: complete ones, in order.
         places: at which the arm rested, in the order in which they were first reached.
@@ -108,7 +112,7 @@ class WorkLog:
         program: energy by line of the program; None before the first sample.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, script: Script | None = None) -> None:
         self.cycles: deque[LoggedCycle] = deque(maxlen=MOST_CYCLES)
         self.places: list[RestPlace] = []
         self.pauses = Pauses()
@@ -116,6 +120,7 @@ class WorkLog:
         self.moving_seconds = 0.0
         self.bus_measured = True
         self.program: ProgramEnergy | None = None
+        self._script = script
         self._channels: Channels | None = None
         self._meter = EnergyMeter(0)
         self._counter = CycleCounter()
@@ -166,7 +171,7 @@ class WorkLog:
         self._meter = EnergyMeter(len(channels))
         self._counter = CycleCounter()
         if self.program is None:
-            self.program = ProgramEnergy(channels)
+            self.program = ProgramEnergy(channels, self._script)
         else:
             self.program.use_channels(channels)
 

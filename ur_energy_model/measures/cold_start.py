@@ -1,10 +1,12 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What a cold start costs: the same cycles took more energy while the joints were cold.
 
 The grease of the gears is stiff when it is cold: friction falls by a tenth or more while the joints
-warm up in the first half hour. A warm-up motion saves nothing, as its heat is energy too; fewer
-cold starts do.
+warm up, for half an hour and longer. A warm-up motion saves nothing, as its heat is energy too;
+fewer cold starts do. What the same work takes when it begins right after this one, with joints as
+warm as they are at its end, follows from an exponential approach to the energy of warm joints.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from ur_energy_model.typing import Array
 LEAST_CYCLES = 12  # that show how the energy of a cycle changes
 LEAST_WARMING = 2.0  # of the joints' mean temperature within a recording of a cold start [K]
 ALIKE = 0.1  # largest relative difference of the motion's time between cycles of the same work
-WARM_SHARE = 0.25  # of the cycles, the last ones, that count as warm
 FIRST_CYCLES = 3  # whose temperature is that of the start
+TIME_CONSTANTS = np.geomspace(0.05, 5.0, 60)
+"""Time constants of warming up that are compared, relative to the time of all cycles."""
 MODEL_STD = 0.1
 """Relative standard deviation of an excess by the model's errors: those of torque constants and
 resistances, by which losses are computed from measured currents."""
@@ -48,30 +51,29 @@ def cold_start_measures(log: WorkLog, wall: WallModel) -> list[Finding]:
         return [Omitted("cold_start", reason)]
     energy = np.array([cycle.motion_energy for cycle in cycles])
     temperature = np.array([cycle.temperature for cycle in cycles])
-    warm = max(round(WARM_SHARE * len(cycles)), FIRST_CYCLES)
     first = float(temperature[:FIRST_CYCLES].mean())
-    last = float(temperature[-warm:].mean())
+    last = float(temperature[-FIRST_CYCLES:].mean())
     if not np.isfinite(last - first):
         return [Omitted("cold_start", "joint temperatures are not recorded")]
     if last - first < LEAST_WARMING:
         reason = f"the joints warmed up by {last - first:.1f} K only"
         return [Omitted("cold_start", reason)]
-    excess, scatter = _excess(energy, warm)
-    if excess < LEAST_SHARE * float(energy.sum()):
+    saved, fit_std = saved_by_warm_start(energy)
+    if saved < LEAST_SHARE * float(energy.sum()):
         return [Omitted("cold_start", "cold cycles took hardly more energy than warm ones")]
-    std = float(np.hypot(scatter, MODEL_STD * excess))
+    std = float(np.hypot(fit_std, MODEL_STD * saved))
     seconds = sum(cycle.duration for cycle in cycles)
     power = sum(cycle.energy for cycle in cycles) / seconds
     return [
         Measure(
             kind="cold_start",
-            title=f"a cold start: until the joints were warm ({first:.0f} to {last:.0f} °C) the "
-            f"cycles took {100.0 * excess / float(energy.sum()):.1f} % more energy of motion than "
-            "the last ones",
+            title=f"a cold start, {first:.0f} to {last:.0f} °C: {len(cycles)} cycles took "
+            f"{100.0 * saved / float(energy.sum()):.1f} % more energy of motion than if they had "
+            "begun as warm as they ended",
             action="start cold less often: join short runs to one, and begin directly after other "
             "work; a warm-up motion takes more energy than it saves",
-            saving=saving_while_running(wall, excess, std, power=power),
-            condition="one cold start a day is avoided",
+            saving=saving_while_running(wall, saved, std, power=power),
+            condition="one cold start a day is avoided, by work that ends right before",
             times_per_year=STARTS_PER_YEAR,
         )
     ]
@@ -85,17 +87,36 @@ def alike(cycles: Sequence[LoggedCycle]) -> list[LoggedCycle]:
     return [each for each in cycles if abs(each.motion_time - usual) <= ALIKE * usual]
 
 
-def _excess(energy: Array, warm: int) -> tuple[float, float]:
-    """What cycles took beyond the last ones, and its standard deviation [J].
+def saved_by_warm_start(energy: Array) -> tuple[float, float]:
+    """What cycles would take less if they began as warm as they ended, and its deviation [J].
+
+    Energies are fitted by a + b exp(-t / tau), t from 0 to 1 over all cycles. Cycles that begin
+    when these have ended are behind by 1 in t, and take the sum of b exp(-t / tau)
+    (1 - exp(-1 / tau)) less. The mean over tau is weighted by the likelihood; its deviation has the
+    part of tau and that of the scatter, which is that of consecutive, equally warm cycles.
 
     Args:
         energy: of each cycle [cycles], J.
-        warm: number of the last ones.
     """
-    level = float(energy[-warm:].mean())
-    before = energy[:-warm]
-    # The scatter is that of consecutive cycles, which are equally warm.
+    count = len(energy)
+    time = np.arange(count) / count
     scatter = float(np.std(np.diff(energy))) / np.sqrt(2.0)
-    count = len(before)
-    std = scatter * np.sqrt(count + count**2 / warm)
-    return float((before - level).sum()), float(std)
+    saved = np.empty(len(TIME_CONSTANTS))
+    variance = np.empty(len(TIME_CONSTANTS))
+    misfit = np.empty(len(TIME_CONSTANTS))
+    for k, tau in enumerate(TIME_CONSTANTS):
+        decay = np.exp(-time / tau)
+        design = np.column_stack([np.ones(count), decay])
+        normal = np.linalg.inv(design.T @ design)
+        solution = normal @ (design.T @ energy)
+        factor = decay.sum() * -np.expm1(-1.0 / tau)
+        saved[k] = solution[1] * factor
+        variance[k] = normal[1, 1] * factor**2  # per variance of an energy
+        misfit[k] = float(((energy - design @ solution) ** 2).sum())
+    # What the best fit leaves beyond the scatter is no noise, but makes all fits less certain.
+    noise = max(scatter**2, float(misfit.min()) / count, 1e-12)
+    weight = np.exp(-0.5 * (misfit - misfit.min()) / noise)
+    weight /= weight.sum()
+    mean = float(weight @ saved)
+    deviation = float(np.sqrt(weight @ (variance * noise + (saved - mean) ** 2)))
+    return mean, deviation

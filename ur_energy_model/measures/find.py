@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """All measures that a recording shows, the best first."""
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def find_measures(
     model_path: str | Path | None = None,
     contradictions: Sequence[Contradiction] = (),
     payload: Payload | None = None,
+    named: str | Path | None = None,
+    host: str | None = None,
 ) -> Measures:
     """What can be done for less energy in the work that a recording shows.
 
@@ -64,6 +67,9 @@ def find_measures(
         model_path: of the model, for commands to type; None for one that is to be identified.
         contradictions: between what was set and the recording.
         payload: the actual one, if it is known to be another than the one that was set.
+        named: the user's recording, where `bag` is a part of it; None for `bag`.
+        host: address of the controller, where `bag` has what was seen live and will not stay, so
+            that commands begin with a recording; None for a recording of the user's.
     """
     wall = model.wall_of()
     in_session = in_session_of(model, bag, enough=ENOUGH)
@@ -75,7 +81,7 @@ def find_measures(
     except UrEnergyError as error:
         of_cycle = [Omitted(kind, reason_of(error)) for kind in _OF_CYCLES]
     else:
-        command = _command(model, bag, model_path)
+        command = _command(model, named or bag, model_path, host)
         cycles = cycles_in(log, cycle)
         switching = cycle.switching
         of_cycle = [
@@ -91,10 +97,10 @@ def find_measures(
         *cold_start_measures(log, wall),
         *of_cycle,
     ]
-    measures = [each for each in found if isinstance(each, Measure)]
+    source = host or str(named or bag)
+    measures = [replace(each, source=source) for each in found if isinstance(each, Measure)]
     omitted = [each for each in found if isinstance(each, Omitted)]
-    named = [replace(each, source=str(bag)) for each in measures]
-    return Measures.ranked(named, omitted, log.seconds)
+    return Measures.ranked(measures, omitted, log.seconds)
 
 
 _OF_CYCLES: tuple[Kind, ...] = ("pose", "moves", "line")
@@ -147,13 +153,22 @@ def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     return complete + min(max(left, 0.0), EDGES)
 
 
-def _command(model: EnergyModel, bag: str | Path, model_path: str | Path | None) -> str:
+def _command(
+    model: EnergyModel, bag: str | Path, model_path: str | Path | None, host: str | None
+) -> str:
     """The command that prints what to type."""
     recording = shlex.quote(str(bag))
+    file = "model.yaml"
+    steps = []
+    if host is not None:
+        recording = "my_bag"
+        steps.append(f"ur_energy record --host {shlex.quote(host)} --duration 120 -o my_bag")
     if is_generic(model) or model_path is None:
-        identify = f"ur_energy identify {recording} -o model.yaml"
-        return f"{identify} && ur_energy optimize model.yaml {recording}"
-    return f"ur_energy optimize {shlex.quote(str(model_path))} {recording}"
+        steps.append(f"ur_energy identify {recording} -o {file}")
+    else:
+        file = shlex.quote(str(model_path))
+    steps.append(f"ur_energy optimize {file} {recording}")
+    return " && ".join(steps)
 
 
 # A payload that is set wrongly. The motion stays the same, and with it the torque of the motors:

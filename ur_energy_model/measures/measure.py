@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """Measure: one thing that can be done for less energy, what it saves, and how sure that is.
 
 A saving is that of the recording as it is: what each cycle saves times the cycles, what all pauses

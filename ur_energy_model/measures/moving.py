@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What other speeds, accelerations and waits save: of all moves, and of the costliest lines alone.
 
 Both are what `optimize` would have typed, predicted quickly. The saving of a line is that of typing

@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """What waiting costs: poses in which the arm is held, and pauses in which it could be off.
 
 Holding an arm takes copper and driver losses that depend on the pose: up to a third of the power at

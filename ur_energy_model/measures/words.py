@@ -1,5 +1,6 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
+
 """Measures in words: for a terminal, and for the cells of a table."""
 
 from __future__ import annotations

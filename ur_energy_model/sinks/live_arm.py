@@ -17,17 +17,19 @@ from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import efficiency
 from ur_energy_model.energy.powers import PowerTable
-from ur_energy_model.energy.profile import Part, ProgramEnergy
+from ur_energy_model.energy.profile import Part
 from ur_energy_model.energy.program import Script
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
 from ur_energy_model.energy.topics import PARTS, interval_energies
+from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks.options import SinkOptions
 from ur_energy_model.sinks.sink import NOT_OPEN, ArmActions, ArmReading, Sink, SinkStatus
 from ur_energy_model.telemetry.clock import HOST_CLOCK, HostClock
+from ur_energy_model.telemetry.recent_samples import RecentSamples
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry, arm_name
 from ur_energy_model.telemetry.source import Decimator, LinkStatus, TelemetrySource
 
@@ -197,6 +199,9 @@ class LiveArm:
     `model_of` has the model for what the first samples state about the arm, and what to call it. A
     ControllerError means that the arm may become known later; any other error ends the reading.
     `script` is that of the running program.
+
+    Attributes:
+        recent: the last minutes of samples.
     """
 
     def __init__(
@@ -211,7 +216,8 @@ class LiveArm:
     ) -> None:
         self._name, self._model_of, self._options = name, model_of, options
         self._script = script
-        self._program: ProgramEnergy
+        self._log = WorkLog(script)
+        self.recent = RecentSamples()
         self._live = clock is not None
         self.reader = SourceReader(open_source, self._consume, clock=clock, on_end=self._offer_last)
         self._lock = threading.Lock()
@@ -241,6 +247,16 @@ class LiveArm:
                 save = self._estimator.prepare_save()
             save()
 
+    def finished_work(self) -> tuple[EnergyModel, WorkLog] | None:
+        """The model of the arm, and what the arm did; None before the first sample.
+
+        The reading must have ended.
+        """
+        if self._estimator is None:
+            return None
+        self._log.finish()
+        return self._estimator.calculator.model, self._log
+
     def state(self, viewer: str) -> LiveState:
         """Arm, connection and sinks now; mean powers are since the viewer's previous state."""
         found = LiveState(self._name, None, self.reader.link, self._outlets.statuses)
@@ -262,7 +278,10 @@ class LiveArm:
         return estimator.arm_warning if found is None else found.words()
 
     def _program_state(self) -> dict[str, Any]:
-        counted, found = self._program, dict[Part, ProgramState]()
+        counted = self._log.program
+        if counted is None:
+            return {}
+        found: dict[Part, ProgramState] = {}
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
                 found[part] = ProgramState(part.name(self._script), 0, *spent)
@@ -285,9 +304,8 @@ class LiveArm:
             check_robot(batch.info.source, batch.info, robot)
             self._last, note = batch, self._outlets.note_cycle
             known = LiveEstimator(
-                model, robot, self._options, on_cycle=note, on_powers=self._follow_program
+                model, robot, self._options, on_cycle=note, on_powers=self._follow_work
             )
-            self._program = ProgramEnergy(known.channels, self._script)
             self._arm_type = ArmTypeMonitor(robot)
             self._estimator = known
         if self._arm_type is not None:
@@ -295,13 +313,11 @@ class LiveArm:
         with self._lock:
             self._estimator.update(batch)
             self._last = batch
+            self.recent.add(batch)
             self._outlets.offer(float(batch.time[-1]), lambda: self._reading("sinks"))
 
-    def _follow_program(self, table: PowerTable, _: Marks) -> None:
-        channels = self._known().channels
-        if channels is not self._program.channels:  # those of another model
-            self._program.use_channels(channels)
-        self._program.update(table)
+    def _follow_work(self, table: PowerTable, marks: Marks) -> None:
+        self._log.add(self._known().channels, table, marks)
 
     def _offer_last(self) -> None:
         """Offer what a recorded source ended with."""

@@ -16,7 +16,7 @@ import threading
 import time
 import tty
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import datetime, timezone
@@ -462,16 +462,16 @@ def _times(count: int) -> str:
     return "1 execution" if count == 1 else f"{count:,} executions"
 
 
-def json_line(state: LiveState, *, ended: bool = False) -> str:
+def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
     """A state as one line of JSON; energies in J, powers in W, temperatures in °C.
 
-    It is `ended` after the last sample.
+    `ended` is what the line after the last sample has beside it; None while samples come.
     """
     reading, link = state.reading, state.link
     content: dict[str, Any] = {
         "time": _moment(reading).isoformat(),
         "source": state.source,
-        "ended": ended,
+        "ended": ended is not None,
         "connected": state.silence is None,
         "problem": state.silence,
         "samples_lost": link.losses.samples,
@@ -500,7 +500,7 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
         cycle = state.cycle
         now = state.program
         content["program"] = None if now is None else now._asdict()
-        if ended:
+        if ended is not None:
             content["nodes"] = [node._asdict() for node in state.nodes]
         content["cycle"] = None
         if cycle is not None:
@@ -510,7 +510,7 @@ def json_line(state: LiveState, *, ended: bool = False) -> str:
                 **earlier_names(cycle.summary(channels)),
                 UNACCOUNTED: cycle.unaccounted,
             }
-    return json.dumps(plain(content), allow_nan=False)
+    return json.dumps(plain({**content, **(ended or {})}), allow_nan=False)
 
 
 def _moment(reading: ArmReading | None) -> datetime:
