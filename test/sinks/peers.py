@@ -52,8 +52,8 @@ def free_port() -> int:
         return port
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for a condition; the limit is far beyond what a busy machine needs."""
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
+    """Wait for a condition; the limit is for what hangs."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timed out"

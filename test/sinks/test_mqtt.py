@@ -24,13 +24,14 @@ import pytest
 from pysparkplug import DataType, DBirth, DData, DDeath, Metric, NBirth, NCmd, NDeath
 
 from test.sinks.mosquitto import Mosquitto, SparkplugHost
-from test.sinks.peers import needs_program, program, until
+from test.sinks.peers import free_port, needs_program, program, until
 from test.sinks.readings import LOST, START, made_up_reading, without_bus
 from ur_energy_model.errors import InputError
 from ur_energy_model.sinks import mqtt as mqtt_sink
 from ur_energy_model.sinks import sink as sinks
 from ur_energy_model.sinks.credentials import MqttCredentials
 from ur_energy_model.sinks.mqtt import (
+    BirthNumbers,
     Connection,
     EdgeNode,
     Message,
@@ -82,6 +83,46 @@ def test_readings_stay_until_they_are_confirmed_or_the_store_is_full() -> None:
     store.confirm(readings)  # both were dropped meanwhile
     assert [reading.stamp for reading in store.oldest(9)[0]] == stamps_of(range(3, 7))
     assert (store.delivered, store.dropped) == (0, 3)
+
+
+def will_numbers(path: Path | None, count: int) -> list[int]:
+    """The bdSeq of the connections of one start."""
+    node = EdgeNode("plant", "cell", BirthNumbers(path))
+    wills = [NDeath.decode(node.will(NOW).payload) for _ in range(count)]
+    return [int(str(will.bd_seq_metric.value)) for will in wills]
+
+
+@pytest.mark.parametrize("content", [None, "", "no number", "1" * 400, "-3"])
+def test_numbers_of_births_go_on_over_restarts(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "numbers"
+    if content is not None:
+        path.write_text(content)
+    first = will_numbers(path, 254)
+    assert (np.diff(first) % 256 == 1).all()
+    again = [*will_numbers(path, 3), *will_numbers(path, 1)]
+    assert [(number - first[-1]) % 256 for number in again] == [1, 2, 3, 4]
+    assert will_numbers(None, 2) == [0, 1]
+    assert will_numbers(tmp_path / "none" / "numbers", 2) == [0, 1]  # its folder is made
+    assert will_numbers(tmp_path, 2) == [0, 1]  # a folder cannot be written: nothing is kept
+
+
+def open_and_close(urls: tuple[str, ...], state_file: Path | None) -> None:
+    """Sinks that have tried to connect."""
+    made = open_sinks(SinkOptions(mqtt=urls), state_file=state_file)
+    until(lambda: all(sink.status.problem not in (None, NOT_OPEN) for sink in made))
+    for sink in made:
+        sink.close()
+
+
+def test_each_broker_has_its_numbers_beside_the_state_file(tmp_path: Path) -> None:
+    port = free_port()
+    urls = (f"mqtt://127.0.0.1:{port}", f"mqtt://127.0.0.2:{port}")
+    open_and_close(urls, None)
+    assert not list(tmp_path.iterdir())
+    open_and_close(urls, tmp_path / "state.db")
+    files = [path.name for path in tmp_path.iterdir()]
+    assert len(files) == len(urls)
+    assert all(name.startswith("state.db.sparkplug_") for name in files)
 
 
 @pytest.fixture

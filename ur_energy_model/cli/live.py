@@ -83,7 +83,8 @@ def run(options: argparse.Namespace) -> None:
         script=None if options.script is None else read_script(options.script),
     )
     stop = threading.Event()
-    outlets = SinkGroup(open_sinks(stated, arm.actions), stated.sink_rate)
+    sinks = open_sinks(stated, arm.actions, options.state_file)
+    outlets = SinkGroup(sinks, stated.sink_rate)
     console = Console(highlight=False)
     viewer: Screen | Lines
     if options.json:

@@ -131,7 +131,8 @@ class EstimatorNode(ManagedNode):
         self._publishing = Decimator(given.publish_rate)
         self._health.begin()
         sys.setswitchinterval(SWITCH_INTERVAL)
-        self._outlets = SinkGroup(open_sinks(given.sinks, self._actions), given.sinks.sink_rate)
+        sinks = open_sinks(given.sinks, self._actions, given.state_file)
+        self._outlets = SinkGroup(sinks, given.sinks.sink_rate)
         if self._arm is not None:
             self._describe(self._arm)
         self._reader = SourceReader(

@@ -208,6 +208,8 @@ class RecordingSession:
     def _read_source(self) -> None:
         """Read and record until the session is stopped or the source ends."""
         with self._present.source as source:
+            if self._stopping.is_set():  # while it connected: a bag would have no sample
+                return
             make = partial(Recorder, source, self._folder, options=self._options, tap=self._tap)
             recorder: Recorder | None = None
             if self._wanted:  # from the first sample

@@ -15,13 +15,16 @@ import ssl
 import struct
 import threading
 import time
+import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -42,6 +45,7 @@ from pysparkplug._protobuf import Payload
 
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
+from ur_energy_model.files import open_regular, write_text
 from ur_energy_model.options import split_url
 from ur_energy_model.sinks.credentials import MqttCredentials, read_credentials
 from ur_energy_model.sinks.options import Address, SinkOptions
@@ -59,14 +63,25 @@ KEEP_ALIVE = 15
 LONGEST_WAIT = 10.0  # longest time for an answer of the broker [s]
 
 
-def mqtt_sink(url: str, options: SinkOptions, actions: ArmActions | None = None) -> MqttSink:
-    """The sink of a broker.
+def mqtt_sink(
+    url: str,
+    options: SinkOptions,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
+) -> MqttSink:
+    """The sink of a broker; beside `state_file` it keeps the number of its births.
 
     Raises:
         InputError: the URL, the credentials or the names of group and node cannot be used.
     """
     broker = broker_of(url, allow_network=options.allow_network)
-    node = EdgeNode(options.mqtt_group, options.mqtt_node)
+    births = None
+    if state_file is not None:
+        # Several sinks may have the same state file: one file for each broker and edge node.
+        identity = f"{broker} {options.mqtt_group} {options.mqtt_node}"
+        name = f"{state_file.name}.sparkplug_{zlib.crc32(identity.encode()):08x}"
+        births = state_file.with_name(name)
+    node = EdgeNode(options.mqtt_group, options.mqtt_node, BirthNumbers(births))
     credentials = read_credentials(options.credentials).mqtt
     return MqttSink(broker, node, credentials, with_json=options.mqtt_json)
 
@@ -424,6 +439,38 @@ class Message(NamedTuple):
     qos: int = 0
 
 
+class BirthNumbers:
+    """The bdSeq of one connection after the other, 0 to 255, over restarts where there is a file.
+
+    Hosts assign an NDEATH to its NBIRTH by this number (Sparkplug 3.0.0). If each start began with
+    0 again, the last will of a process that was killed, which the broker publishes late, would end
+    the births of the next one.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Read the number of the last connection; a file that is none counts as none."""
+        self._path = path
+        self._last = -1
+        if path is not None:
+            with suppress(OSError, ValueError), open_regular(path) as file:
+                self._last = int(file.read(_LONGEST_NUMBER)) % SEQUENCE
+
+    @property
+    def present(self) -> int:
+        """That of the present connection."""
+        return max(self._last, 0)
+
+    def advance(self) -> None:
+        """Begin the next connection; a disk that fails is no reason not to."""
+        self._last = (self._last + 1) % SEQUENCE
+        if self._path is not None:
+            with suppress(InputError):
+                write_text(self._path, f"{self._last}\n")
+
+
+_LONGEST_NUMBER = 16  # of a file with a number [bytes]
+
+
 class EdgeNode:
     """Makes messages in the order in which they must be published, `now` [ms since 1970].
 
@@ -431,13 +478,13 @@ class EdgeNode:
         InputError: group or node, the IDs in the topics, is empty or contains /, + or #.
     """
 
-    def __init__(self, group: str, node: str) -> None:
+    def __init__(self, group: str, node: str, births: BirthNumbers | None = None) -> None:
         for option, name in (("mqtt_group", group), ("mqtt_node", node)):
             if not name or set(name) & set("/+#\0"):
                 problem = f"'{name}' cannot be a part of a topic"
                 raise InputError(option, problem, "use a name without / + #")
         self.group, self.node = group, node
-        self._births = -1
+        self._births = BirthNumbers() if births is None else births
         self._sequence = 0
         self._devices: dict[str, tuple[int, dict[str, Value]]] = {}
         """By arm in the present session: stamp of the reading in the DBIRTH [ms], which is not
@@ -452,7 +499,7 @@ class EdgeNode:
 
     def will(self, now: int) -> Message:
         """NDEATH, the last will of the next connection, which gets the next bdSeq."""
-        self._births = (self._births + 1) % SEQUENCE
+        self._births.advance()
         self._devices.clear()
         return self.death(now)
 
@@ -534,7 +581,7 @@ class EdgeNode:
         return Message(self._topic(MessageType.DBIRTH, reading.arm), payload.encode())
 
     def _birth_sequence(self, now: int) -> Metric:
-        return Metric(now, "bdSeq", DataType.INT64, value=max(self._births, 0))
+        return Metric(now, "bdSeq", DataType.INT64, value=self._births.present)
 
     def _next(self) -> int:
         self._sequence = (self._sequence + 1) % SEQUENCE

@@ -73,6 +73,8 @@ class SinkKind(NamedTuple):
     module: str  # of this room; imported when used, as its package may not be installed
     factory: str  # its function that makes a sink from that text, the options and the actions
     port: int | None = None  # default port of a kind that listens, None for one that does not
+    # whether the function takes a state file, beside which the sink keeps what restarts need
+    keeps_state: bool = False
 
     @property
     def flag(self) -> str:
@@ -90,14 +92,20 @@ SINKS = (
     SinkKind("foxglove", "foxglove", "foxglove_sink", FOXGLOVE_PORT),
     SinkKind("mcap", "foxglove", "mcap_sink"),
     SinkKind("prometheus", "prometheus", "prometheus_sink", PROMETHEUS_PORT),
-    SinkKind("mqtt", "mqtt", "mqtt_sink"),
+    SinkKind("mqtt", "mqtt", "mqtt_sink", keeps_state=True),
     SinkKind("opcua", "opcua", "opcua_sink", OPCUA_PORT),
 )
 """Every kind; a new one is a line here, its options above, and a module of its own."""
 
 
-def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple[Sink, ...]:
+def open_sinks(
+    options: SinkOptions,
+    actions: ArmActions | None = None,
+    state_file: Path | None = None,
+) -> tuple[Sink, ...]:
     """Make all sinks of the options; clients of some may request the actions.
+
+    Beside `state_file`, that of the energy counters, sinks keep what restarts need.
 
     Raises:
         InputError: an address, a URL or a file that cannot be used.
@@ -110,7 +118,9 @@ def open_sinks(options: SinkOptions, actions: ArmActions | None = None) -> tuple
                 with optional_import("sinks"):
                     module = import_module(f"ur_energy_model.sinks.{kind.module}")
                 make = getattr(module, kind.factory)
-                sinks.append(opened.enter_context(closing(make(text, options, actions))))
+                state = (state_file,) if kind.keeps_state else ()
+                sink = make(text, options, actions, *state)
+                sinks.append(opened.enter_context(closing(sink)))
         opened.pop_all()
     return tuple(sinks)
 

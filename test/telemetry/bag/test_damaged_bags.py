@@ -132,6 +132,32 @@ def test_what_is_missing_is_rebuilt(tmp_path, missing):
     assert (read.gaps, read.info) == ((gap,), whole.info)
 
 
+def test_many_damaged_chunks_are_one_line(tmp_path):
+    """However many there are, the first one and their number are stated."""
+    chunks, each, damaged = 300, 20, 150
+    telemetry = make_telemetry(chunks * each, fields=FIELDS)
+    bag = tmp_path / "bag"
+    with BagWriter(bag, telemetry.info, tuple(telemetry.columns)) as writer:
+        for first in range(0, len(telemetry), each):
+            writer.write(telemetry.cut(slice(first, first + each)))
+            writer.flush()
+    (file,) = bag.glob("*.mcap")
+    with file.open("rb") as stream:
+        summary = make_reader(stream).get_summary()
+    assert summary is not None
+    places = [index.chunk_start_offset for index in summary.chunk_indexes]
+    assert len(places) >= chunks
+    data = bytearray(file.read_bytes())
+    for place in places[1 : 2 * damaged : 2]:
+        data[place + 100] ^= 0xFF
+    file.write_bytes(data)
+    recovery = recover_bag(bag)
+    (line,) = [problem for problem in recovery.problems if "damaged" in problem]
+    assert f"byte {places[1]} " in line
+    assert f"{damaged - 1} more" in line
+    assert recovery.samples == (chunks - damaged) * each
+
+
 def test_a_damaged_chunk_becomes_a_gap(tmp_path):
     telemetry, later = (make_telemetry(1500, fields=FIELDS, first=first) for first in (0, 1510))
     gap = Gap(1500, telemetry.time[-1], later.time[0], 10, "skipped")

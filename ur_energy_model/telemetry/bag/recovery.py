@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import math
+import re
 import socket
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -57,7 +59,7 @@ from ur_energy_model.typing import Mask
 DAMAGED = "damaged file"  # cause of a gap that damage left
 _ODD_STEP = 1.2
 """Steps of the clock above so many usual ones may be gaps; smaller than the limit of any."""
-MAX_PROBLEMS = 100  # most problems of a file that are named
+MAX_PROBLEMS = 100  # most kinds of problems of a file that are named
 
 
 _MOST_BLOCKS = 100_000
@@ -66,7 +68,7 @@ _MOST_BLOCKS = 100_000
 
 @dataclass(frozen=True)
 class Recovery:
-    """Number of readable samples and of files of a bag, and a line for each damage."""
+    """Number of readable samples and of files of a bag, and a line for each kind of damage."""
 
     samples: int
     files: int
@@ -164,6 +166,33 @@ def _metadata_of(files: Sequence[_RecoveredFile], custom: Mapping[str, str]) -> 
     return BagMetadata(entries, [*topics.values()], {**custom, "gaps": gaps_to_text(gaps)})
 
 
+class _Problems:
+    """What is wrong with a file: one line for each kind of problem, however many there are."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, problem: str) -> None:
+        """Count a problem; those that differ in numbers only are of one kind."""
+        kind = _NUMBER.sub("#", problem)
+        if kind not in self._first and len(self._first) >= MAX_PROBLEMS:
+            kind, problem = _OTHER_KINDS, "other problems"
+        self._first.setdefault(kind, problem)
+        self._counts[kind] += 1
+
+    def lines(self) -> list[str]:
+        """The first problem of each kind, with the number of those like it."""
+        return [
+            first if self._counts[kind] == 1 else f"{first}, and {self._counts[kind] - 1} more"
+            for kind, first in self._first.items()
+        ]
+
+
+_NUMBER = re.compile(r"\d+")
+_OTHER_KINDS = ""
+
+
 class _RecoveredFile:
     """Rewrites one file with what is intact in it; it is left alone if nothing is.
 
@@ -182,10 +211,11 @@ class _RecoveredFile:
         self.custom: dict[str, str] = {}
         self.gaps: list[Gap] = []
         self.samples = 0
-        self.problems: list[str] = []
+        self._problems = _Problems()
         self._reader = McapReader(path, report=self._report)
         self._decoder = TelemetryDecoder(path, (), self._reader.budget)
         self._damaged = False
+        self._lost_channels = set[int]()
         self._last_time, self._typical = math.nan, math.nan
         self._steps: list[tuple[int, float, float]] = []
         """Indexes of samples behind odd steps of the clock, and the times around these [s]."""
@@ -194,6 +224,11 @@ class _RecoveredFile:
         self._others: list[tuple[str, Mapping[str, str]]] = []
         self._places = NotePlacer(0)
         self._repeated = 0
+
+    @property
+    def problems(self) -> list[str]:
+        """A line for each kind of problem."""
+        return self._problems.lines()
 
     @property
     def is_kept(self) -> bool:
@@ -227,8 +262,7 @@ class _RecoveredFile:
 
     def _report(self, problem: str, damage: bool) -> None:
         self._damaged |= damage
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(problem)
+        self._problems.add(problem)
 
     def _take_metadata(self) -> None:
         with suppress(RecordingError):
@@ -277,8 +311,9 @@ class _RecoveredFile:
         schema = None if channel is None else reader.schemas.get(channel.schema_id)
         if channel is None or schema is None:
             if number not in TOPICS:
-                problem = f"the definition of channel {number} is lost, with its messages"
-                if problem not in self.problems:
+                if number not in self._lost_channels:
+                    self._lost_channels.add(number)
+                    problem = f"the definition of channel {number} is lost, with its messages"
                     self._report(problem, False)
                 return False
             namespace = name_of_custom(self.custom or self._known, "namespace")
