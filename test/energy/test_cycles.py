@@ -17,6 +17,7 @@ import pytest
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion, packets, total
 from test.optimization.simulated_cycle import (
+    LIFT,
     PICK,
     PLACE,
     palletising,
@@ -148,9 +149,12 @@ def stamped(telemetry: Telemetry) -> Telemetry:
     return replace(telemetry, stamp=stamp)
 
 
-def found(telemetry: Telemetry, size: int) -> list[tuple[float, float]]:
+def found(
+    telemetry: Telemetry, size: int, detector: CycleDetector | None = None
+) -> list[tuple[float, float]]:
     """Starts and ends of the cycles that are found without being asked for."""
-    detector, times, cycles = CycleDetector(), list[float](), list[tuple[float, float]]()
+    detector = detector or CycleDetector()
+    times, cycles = list[float](), list[tuple[float, float]]()
     for batch in packets(telemetry, size):
         for index, mark in detector.find(batch).items():
             times.append(float(batch.time[index]))
@@ -213,6 +217,66 @@ def test_a_pallet_is_one_cycle_until_the_arm_is_back_at_its_first_place(
     telemetry = changed(telemetry, actual_digital_output_bits=closed.astype(float))
     assert np.diff(found(telemetry, 1000)) == pytest.approx(pallet.duration, abs=1.01 / rate)
     assert len(found(telemetry, 1000)) >= 2
+
+
+def _stroke(wait: float) -> list[Motion]:
+    """Down and up again, as a subprogram that is called in a row."""
+    return [move(PICK, PICK + LIFT, 1.0, 4.0, 0.4), move(PICK + LIFT, PICK, 1.5, 4.0, wait)]
+
+
+def _calls(count: int) -> Chain:
+    """There, the same work several times at one place, and back."""
+    strokes = [each for _ in range(count) for each in _stroke(0.7)]
+    return Chain([move(PLACE, PICK, 1.5, 3.0, 0.5), *strokes, move(PICK, PLACE, 1.2, 3.0, 1.0)])
+
+
+@pytest.mark.parametrize("outputs", [False, True])
+@pytest.mark.parametrize(
+    ("rate", "count", "begin"), [(500.0, 5, 0.0), (125.0, 3, 2.5), (50.0, 4, 6.0), (10.0, 5, 1.0)]
+)
+def test_work_that_is_called_several_times_in_a_row_is_a_part_of_the_cycle(
+    rate: float, count: int, begin: float, outputs: bool
+) -> None:
+    """Wherever the recording begins; also if a gripper closes in each call."""
+    cycle = _calls(count)
+    telemetry = recorded(cycle, 5.6 * cycle.duration, rate, begin=begin)
+    if outputs:
+        down = telemetry["target_q"][:, 1] < PICK[1] + 0.5 * LIFT[1]
+        telemetry = changed(telemetry, actual_digital_output_bits=down.astype(float))
+    detector = CycleDetector()
+    detector.find(telemetry)
+    afterwards = found(telemetry, 1000, detector.afterwards())
+    assert np.diff(afterwards) == pytest.approx(cycle.duration, abs=1.01 / rate)
+    assert len(afterwards) >= 4
+    live = found(telemetry, 1000)
+    assert np.diff(live[-2:]) == pytest.approx(cycle.duration, abs=1.01 / rate)
+
+
+def test_maintenance_between_many_cycles_is_no_part_of_them() -> None:
+    rate, work = 125.0, pick_and_place(short=0.3, wait=1.0)
+    clean = Chain([move(PICK + LIFT, PICK, 1.0, 2.0, 0.5), move(PICK, PICK + LIFT, 0.7, 2.0, 0.5)])
+    once = ((work, 14 * work.duration), (clean, clean.duration))
+    telemetry = played(*once, *once, *once, rate=rate)
+    detector = CycleDetector()
+    detector.find(telemetry)
+    cycles = found(telemetry, 1000, detector.afterwards())
+    assert np.diff(cycles) == pytest.approx(work.duration, abs=2.01 / rate)
+    assert len(cycles) >= 36
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_of_two_branches_is_a_cycle(seed: int) -> None:
+    """As a sensor chooses them: in no order that comes again."""
+    good = Chain([move(PICK, PLACE, 1.5, 3.0, 0.6), move(PLACE, PICK, 1.5, 3.0, 0.5)])
+    aside = PLACE + 2.0 * LIFT
+    bad = Chain([move(PICK, aside, 1.5, 3.0, 0.6), move(aside, PICK, 1.5, 3.0, 0.5)])
+    order = np.random.default_rng(seed).random(40) < 0.7
+    telemetry = played(*((x, x.duration) for x in (good if g else bad for g in order)), rate=125.0)
+    detector = CycleDetector()
+    detector.find(telemetry)
+    cycles = np.diff(found(telemetry, 1000, detector.afterwards()))
+    assert cycles == pytest.approx(good.duration, abs=0.02)
+    assert len(cycles) >= 0.8 * order.sum()
 
 
 def _there_and_back() -> Motion:

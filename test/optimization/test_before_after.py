@@ -68,6 +68,9 @@ def test_other_changes_are_reported_and_another_arm_proves_nothing() -> None:
     assert compare([usual], [usual]).differences == ()
     for name, value in changed.items():
         assert len(compare([usual], [replace(usual, **{name: value})]).differences) == 1
+    points = np.arange(18.0).reshape(3, 6)
+    turned = [replace(usual, points=np.roll(points, turn, axis=0)) for turn in range(3)]
+    assert all(compare([turned[0]], [each]).differences == () for each in turned)
     cheap = replace(usual, energy=usual.energy - 150.0)
     assert compare([usual], [cheap]).proven
     assert not compare([usual], [replace(cheap, serial="20195500002")]).proven

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from test.optimization.hand_made import HOME, ROBOT
-from test.optimization.simulated_cycle import bag_of, pick_and_place, recorded
+from test.optimization.simulated_cycle import (
+    LIFT,
+    PICK,
+    PLACE,
+    bag_of,
+    pick_and_place,
+    recorded,
+)
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.found_cycles import FoundCycles, find_cycles, program_begin
 from ur_energy_model.optimization.recorded_cycle import recorded_switching
@@ -23,6 +30,7 @@ from ur_energy_model.optimization.recorded_motion import (
 )
 from ur_energy_model.simulation.kinematics import ArmKinematics
 from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.trajectory.motions import Chain, move
 
 
 def found(
@@ -58,6 +66,38 @@ def test_a_cycle_of_a_signal_begins_as_the_program_does(tmp_path: Path) -> None:
     assert starts == pytest.approx(chain.duration * np.arange(len(starts)), abs=0.02)
     assert len(starts) >= 3
     assert cycles.lead == pytest.approx(lead - 0.3, abs=0.01)
+
+
+def test_incomplete_copies_of_the_work_have_lines_too(tmp_path: Path) -> None:
+    """A program that is written out: each move of the recording has a line of its own."""
+    chain = pick_and_place()
+    rest = chain.moves[0].duration - 0.1
+    telemetry = recorded(chain, 3.6 * chain.duration, begin=rest)
+    motion, _ = found(tmp_path / "without", telemetry)
+    moves = find_moves(motion)
+    lines = np.zeros(len(telemetry))
+    for number, span in enumerate(moves, 10):
+        lines[span.first : span.last + 1] = number
+    motion, cycles = found(tmp_path / "with", telemetry, script_control_line=lines)
+    assert len(cycles.moves) == 3
+    every = sorted(run.move.line(motion) for runs in cycles.runs for run in runs)
+    assert every == [*range(10, 10 + len(moves))]
+    assert len(every) > 18
+    assert cycles.others == []
+
+
+def test_other_work_between_the_cycles_is_found(tmp_path: Path) -> None:
+    chain = pick_and_place(short=0.5, wait=0.6)
+    aside = Chain(
+        [move(PICK + LIFT, PLACE, 1.0, 2.0, 0.5), move(PLACE, PICK + LIFT, 1.0, 2.0, 0.6)]
+    )
+    parts = [chain, chain, aside, chain, chain]
+    moves = [each for part in parts for each in part.moves]
+    whole = Chain(moves)
+    _, cycles = found(tmp_path, recorded(whole, whole.duration))
+    assert [len(each) for each in cycles.moves] == [6] * 3
+    assert len(cycles.others) == 2
+    assert all(len(runs) == 4 for runs in cycles.runs[:-1])
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from test.optimization.typed_programs import (
     typed_into,
     vector,
 )
+from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import KEEP_DWELL
@@ -70,6 +71,17 @@ PROGRAMS = {
         ],
         {"fetch": FETCH},
     ),
+    "a function is called in a row": program(
+        [
+            f"movej({vector(AWAY)}, a=4, v=2)",
+            "fetch()",
+            "fetch()",
+            "fetch()",
+            f"movej({vector(CB3_HOME)}, a=4, v=2)",
+            "sleep(0.7)",
+        ],
+        {"fetch": FETCH},
+    ),
     "a pallet": program([
         line
         for place in PLACES
@@ -114,6 +126,8 @@ def test_the_sheet_as_typed_saves_what_it_promises(
     assert found.typed_saving_percent <= found.ceiling.most_saving_percent
     if found.copied_saving_percent is not None:
         assert found.copied_saving_percent > found.typed_saving_percent - 0.1
+    profile = profile_program(model, bag)
+    assert len(profile.counted.cycles) == pytest.approx(found.cycle.count, abs=1)
     in_session = in_session_of(model, bag)
     quick = predicted_saving(in_session, find_cycle(in_session, bag, CB3, KEEP_DWELL))
     assert quick.saving == pytest.approx(found.energy - found.typed_energy)

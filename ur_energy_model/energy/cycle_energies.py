@@ -16,9 +16,10 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 
-from ur_energy_model.energy.cycles import MOST_MARKS, Mark
+from ur_energy_model.energy.cycles import Mark
 from ur_energy_model.energy.meter import MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.errors import span
 from ur_energy_model.files import cell_text, check_target, new_file, user_path
 

@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.energy.repetition import DEPARTURE, PROGRAM, Repetition
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.robot_modes import PLAYING
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Mask
 
 Trigger = Literal["auto", "none", "program", "digital_output", "int_register"]
 
@@ -33,23 +33,8 @@ OUTPUTS = 18
 NOT_STARTED = (3.0, 4.0, 5.0)
 """Values of runtime_state (pausing, paused, resuming) from which a program continues."""
 
-SAME_POINT = 0.005
-"""Distance within which two points of rest are the same [rad]: targets repeat exactly, measured
-positions nearly. Neighbouring places of a pallet or tray are farther apart: at 0.8 m from the base
-this is 4 mm."""
-SAME_TURN = 0.02
-"""Distance within which two extremes of a path are the same [rad]: where a motion turns without a
-rest, as in a blend, samples do not show its end."""
-MOST_MARKS = 1024
-"""Places at which a cycle may begin that are remembered; a cycle with more rests is not found."""
-SHORTEST_CYCLE = 1.0  # s
-LEAST_PATH = 0.1  # motion of all joints together in a cycle, at least [rad]
-FIRM = 2e-3  # speed of an arm that certainly rests [rad/s]
-LEAST_REST = 0.3
-"""Rest of an arm whose cycle has one rest only [s]: exciting trajectories pass through such an
-instant once a period."""
-MOST = 0.6  # share of the motion that a repetition must cover: approach and retreat may be in it
-SURE_COUNT = 5  # number of repetitions that count whatever the share
+
+MOTION_FIELDS = ("target_q", "target_qd", "actual_q", "actual_qd")  # that show repetition
 
 
 class Mark(NamedTuple):
@@ -82,6 +67,17 @@ class CycleDetector:
         self._last: dict[str, float] = {}
         self._open = self._requested = False
         self._repetition = Repetition()
+
+    def afterwards(self) -> CycleDetector:
+        """The detector for a second pass over a recording that this one has seen as a whole.
+
+        It has the cycle of the whole recording from the first sample on. The cycle is a longer one
+        than was found on the way where the shorter one is a part of it that repeats, as a
+        subprogram that is called several times in a row.
+        """
+        detector = CycleDetector(self.trigger, self.output)
+        detector._repetition = self._repetition.afterwards()
+        return detector
 
     def request(self) -> None:
         """Start a cycle with the next sample; the user then names all cycles that "auto" finds."""
@@ -159,335 +155,18 @@ class CycleDetector:
         return [(k, PROGRAM) for k in np.flatnonzero(starts).tolist()]
 
 
-PROGRAM, DEPARTURE = -2, -1  # kinds of marks; the others are digital outputs
-_SPEED_PER_PERIOD, _STILL = 5.0, (0.01, 0.05)
-"""Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
-_DENSEST = 0.2  # shortest time between two marks of one kind [s]
-LARGEST = 1.0e6  # positions and speeds beyond it are none [rad, rad/s]
-_FAST = 0.02
-"""Period of samples up to which they show nearly every instant of rest between two moves [s]: all
-with accelerations up to 5 rad/s^2, or up to 10 rad/s^2 at half the period."""
-_MISSING = 0.2  # share of the rests of a cycle, at most, that fast samples do not show
-_MOST_HELD = 50  # samples in which nothing begins that are taken together
-_ALIKE, _ALIKE_TIME = 0.05, 0.15
-"""Relative difference of path and of time in motion between two cycles."""
+def detector_of_recording(
+    bag: str | Path, trigger: Trigger = "auto", output: int = 0
+) -> CycleDetector:
+    """The detector of a recording, from a first pass over it; arguments as of `CycleDetector`.
 
-
-@dataclass(slots=True)
-class _Place:
-    """A mark, and what was so far: `path` of every joint [rad], time in motion `moved` [s].
-
-    `rested` is the longest rest since the mark before [s]; `low` and `high` are the ends of the
-    positions from here to the next mark [joints], rad.
+    Raises:
+        UrEnergyError: the recording cannot be read.
     """
-
-    number: int
-    kinds: set[int]
-    time: float
-    q: Array
-    path: Array
-    moved: float
-    rested: float
-    low: Array
-    high: Array
-
-
-class _Rests(NamedTuple):
-    """Rests between the first and the last mark of a stretch, in order."""
-
-    points: Array  # positions [rests, joints], rad
-    brief: Mask  # whether slow samples may not show it [rests]
-
-    def come_again(self, other: _Rests, near: float, *, fast: bool) -> bool:
-        """Whether both are the same points in the same order.
-
-        A brief rest may be missing in one of the two, and slow samples show it within `near` [rad]
-        only. Fast samples show nearly every rest: then none may be at another point either.
-        """
-        if not fast:
-            return self._in_order(other, near) and other._in_order(self, near)
-        row, column, missing = 0, 0, 0
-        while row < len(self.brief) or column < len(other.brief):
-            if self._same(row, other, column, near):
-                row, column = row + 1, column + 1
-                continue
-            missing += 1
-            if self.brief[row : row + 1].any() and self._same(row + 1, other, column, near):
-                row += 1
-            elif other.brief[column : column + 1].any() and self._same(
-                row, other, column + 1, near
-            ):
-                column += 1
-            else:
-                return False
-        return missing <= max(1.0, _MISSING * len(self.brief))
-
-    def _same(self, row: int, other: _Rests, column: int, near: float) -> bool:
-        """Whether two rests are at the same point; past the last rest both end at the same mark."""
-        if row == len(self.brief) or column == len(other.brief):
-            return row == len(self.brief) and column == len(other.brief)
-        brief = self.brief[row] or other.brief[column]
-        distance = np.abs(self.points[row] - other.points[column]).max(initial=0.0)
-        return bool(distance < (near if brief else SAME_POINT))
-
-    def _in_order(self, other: _Rests, near: float) -> bool:
-        """Whether each rest that is not brief is one of the other's, in the same order."""
-        column = 0
-        for point in self.points[~self.brief]:
-            distance = np.abs(point - other.points[column:]).max(axis=1, initial=0.0)
-            found = np.flatnonzero(distance < np.where(other.brief[column:], near, SAME_POINT))
-            if not len(found):
-                return False
-            column += int(found[0]) + 1
-        return True
-
-
-class _Stretch(NamedTuple):
-    """What lies between two marks."""
-
-    path: Array  # of every joint [joints], rad
-    low: Array  # lowest position of every joint [joints], rad
-    high: Array  # highest position of every joint [joints], rad
-    moved: float  # time in motion [s]
-    rests: _Rests
-
-
-class Repetition:
-    """Finds motion that repeats, sample by sample, in bounded memory and time.
-
-    A mark is a departure from rest, a rising digital output or a program start. What lies between
-    two marks of a kind at the same point is described by the points of rest, by path and range of
-    every joint, and by the time in motion. Two such stretches that follow one another and are alike
-    are two cycles: the arm has come back to all of its points. Filling a pallet is one cycle, for
-    each of its places is another point. Nothing in the two may be a shorter cycle, and they cover
-    most of the motion so far. From then on each cycle counts as it ends.
-    From program start to program start is a cycle too if nothing repeats in between and the program
-    is not one move only.
-    """
-
-    def __init__(self) -> None:
-        self.kind = DEPARTURE  # of the marks between which the last cycle was found
-        self._marks: dict[int, _Place] = {}  # the newest marks by number, in order
-        self._count = 0  # number of marks so far
-        self._held: list[tuple[Array, Array, Array, Mask]] = []
-        """Times, positions, speeds and whether they move: of the last sample that was taken, and
-        of those behind it in which nothing begins, which are taken with later ones."""
-        self._period: float | None = None
-        self._path = np.zeros(0)
-        self._moved = self._rest = self._left = 0.0
-        """Time in motion so far, rest since the last mark, last time at which a joint moved [s]."""
-        self._run = self._end = 0
-        """Numbers of the marks from which on cycles are looked for: of the present run of the
-        program, and the end of the last cycle."""
-        self._found: tuple[int, _Stretch] | None = None
-        """Kind and shape of the cycle that repeats."""
-        self._program: int | None = None  # number of the last program start
-
-    def update(
-        self,
-        time: Array,
-        q: Array,
-        qd: Array,
-        signals: list[tuple[int, int]],
-        rate: float | None = None,
-    ) -> dict[int, tuple[int, ...]]:
-        """Take samples that follow the previous ones.
-
-        Args:
-            time: controller timestamps [n], s.
-            q: positions [n, joints], rad; no joints if unknown.
-            qd: velocities [n, joints], rad/s.
-            signals: sample and kind of signals.
-            rate: of the samples [Hz], None if unknown.
-
-        Returns:
-            `Mark.ends` by the index of their sample.
-        """
-        if not len(time):
-            return {}
-        if len(restarts := (time[1:] < time[:-1]).nonzero()[0]):  # of the controller
-            cut = int(restarts[0]) + 1
-            before = [(k, kind) for k, kind in signals if k < cut]
-            after = [(k - cut, kind) for k, kind in signals if k >= cut]
-            ends = self.update(time[:cut], q[:cut], qd[:cut], before, rate)
-            later = self.update(time[cut:], q[cut:], qd[cut:], after, rate)
-            return ends | {cut + k: back for k, back in later.items()}
-        if self._period is None:
-            steps = np.diff(time)
-            steps = steps[(steps > 0.0) & (steps <= 1.0)]
-            self._period = 1.0 / rate if rate else float(steps[0]) if len(steps) else None
-        low, high = _STILL
-        still = min(max(_SPEED_PER_PERIOD * (self._period or 0.0), low), high)
-        speed = np.abs(qd).max(axis=1, initial=0.0)
-        if not (speed.max() < LARGEST and np.abs(q).max(initial=0.0) < LARGEST):
-            good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
-            rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
-            known = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
-            q, speed = np.where((rows < 0)[:, None], known, q[rows]), np.where(good, speed, 0.0)
-        moving, last = speed > still, self._held[-1] if self._held else None
-        if last is None or last[1].shape[1] != q.shape[1] or time[0] < last[0][-1]:
-            # Begin to look for cycles: what is before the first sample is behind a clock's jump.
-            self._marks, self._program, self._found = {}, None, None
-            self._run = self._end = self._count
-            self._path, self._moved, self._rest = np.zeros(q.shape[1]), 0.0, 0.0
-            self._left = float(time[0])
-            last = (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
-            self._held = [last]
-        held = sum(len(each) for each, *_ in self._held)
-        leaves = moving & ~np.concatenate((last[3][-1:], moving[:-1]))
-        events: dict[int, set[int]] = {}
-        for k, kind in [*((k, DEPARTURE) for k in leaves.nonzero()[0].tolist()), *signals]:
-            events.setdefault(held + k, set()).add(kind)
-        self._held.append((time, q, speed, moving))
-        if not events and held + len(time) <= _MOST_HELD:
-            return {}
-        return {row - held: back for row, back in self._take(events).items()}
-
-    def _take(self, events: dict[int, set[int]]) -> dict[int, tuple[int, ...]]:
-        """Take the samples that are held, the first for the second time; kinds of events by row."""
-        time, q, speed, moving = (np.concatenate(each) for each in zip(*self._held, strict=True))
-        self._held = [(time[-1:], q[-1:], speed[-1:], moving[-1:])]
-        left = np.maximum.accumulate(np.where(speed > FIRM, time, self._left))
-        self._left = float(left[-1])
-        rest = time - left - (self._period or 0.0)
-        step = np.where(moving[1:, None], np.abs(np.diff(q, axis=0)), 0.0)
-        passed = np.where(moving[1:], np.diff(time), 0.0)
-        ends: dict[int, tuple[int, ...]] = {}
-        for begin, end in pairwise((1, *sorted(events), len(time))):
-            if begin in events:
-                kinds = self._new(events[begin], time[begin], q[begin - 1])
-                if kinds:
-                    ends[begin] = self._ends(kinds)
-            if begin == end:
-                continue
-            self._rest = max(self._rest, float(rest[begin:end].max()))
-            self._path = self._path + step[begin - 1 : end - 1].sum(axis=0)
-            self._moved += float(passed[begin - 1 : end - 1].sum())
-            if self._marks:
-                here = self._marks[self._count - 1]
-                np.minimum(here.low, q[begin:end].min(axis=0), out=here.low)
-                np.maximum(here.high, q[begin:end].max(axis=0), out=here.high)
-        return ends
-
-    def _new(self, kinds: set[int], time: float, q: Array) -> set[int]:
-        """Make a mark of those kinds of which none is near; returns them."""
-        for mark in reversed(self._marks.values()):
-            if time - mark.time >= _DENSEST:
-                break
-            kinds = kinds - mark.kinds
-        if kinds:
-            number, so_far = self._count, (self._path, self._moved, self._rest)
-            self._marks[number] = _Place(
-                number, kinds, float(time), q, *so_far, low=q.copy(), high=q.copy()
-            )
-            self._count, self._rest = number + 1, 0.0
-            self._marks.pop(number - MOST_MARKS, None)
-        return kinds
-
-    def _ends(self, kinds: set[int]) -> tuple[int, ...]:
-        """The cycles that the newest mark completes."""
-        now, run, starts = self._count - 1, self._run, list[int]()
-        if PROGRAM in kinds:
-            begin, self._program = self._program, now
-            if begin is not None and begin in self._marks:
-                places = [self._marks[k] for k in range(begin, now)]
-                left = [place.q for place in places if DEPARTURE in place.kinds]
-                # Clients that send every move as a program of its own start no cycle with each.
-                if not left or any(np.abs(q - left[0]).max() >= SAME_POINT for q in left[1:]):
-                    starts = [begin] if begin >= self._end else []  # no cycle was found in it
-                    run = now
-        shown_by = PROGRAM
-        for kind in sorted(kinds):
-            if not starts:
-                shown_by = kind
-                starts = self._repeats(kind)
-        self._run = run
-        if starts:
-            self.kind = shown_by
-            self._end = now
-        return tuple(now - start for start in starts)
-
-    def _repeats(self, kind: int) -> list[int]:
-        """Numbers of the marks at which consecutive cycles begin that the newest one completes."""
-        marks, here = self._marks, self._marks[self._count - 1]
-        first = marks[max(self._run, self._end, next(iter(marks)))]
-        if not len(self._path):
-            return []
-        before = [marks[k] for k in range(here.number - 1, first.number - 1, -1)]
-        same = [
-            mark
-            for mark in before
-            if kind in mark.kinds
-            and here.time - mark.time >= SHORTEST_CYCLE
-            and np.abs(mark.q - here.q).max() < self._near
-        ]
-        whole = float((here.path - first.path).sum())
-        if self._found is not None:
-            known, shape = self._found
-            for mark in same if kind == known else ():
-                if self._alike(shape, stretch := self._stretch(mark, here)):
-                    self._found = (kind, stretch)
-                    return [mark.number]
-            if whole < 1.2 * shape.path.sum() + LEAST_PATH:
-                return []  # nothing shorter within a cycle that may go on
-        for mark in same:
-            shape = self._stretch(mark, here)
-            if shape.path.sum() < LEAST_PATH:
-                continue
-            # The arm rests in between, elsewhere or for some time: no periodic function.
-            works = here.rested >= LEAST_REST or any(
-                np.abs(marks[k].q - here.q).max() >= SAME_POINT
-                for k in range(mark.number + 1, here.number)
-            )
-            if kind == DEPARTURE and not works:
-                continue
-            starts = [here, mark]
-            for each in same:  # from the newest to the oldest
-                if starts[-1].time - each.time >= SHORTEST_CYCLE and self._alike(
-                    shape, self._stretch(each, starts[-1])
-                ):
-                    starts.append(each)
-            covered = float((here.path - starts[-1].path).sum())
-            if len(starts) > 2 and (covered >= MOST * whole or len(starts) > SURE_COUNT):
-                self._found = (kind, shape)
-                return [each.number for each in starts[:0:-1]]
-        return []
-
-    @property
-    def _near(self) -> float:
-        """Distance within which two points of rest are the same [rad].
-
-        Slow samples show a rest by one that is still coming to it or already leaving.
-        """
-        return SAME_POINT + min((self._period or 0.0) ** 2, SAME_TURN - SAME_POINT)
-
-    def _stretch(self, begin: _Place, end: _Place) -> _Stretch:
-        """What lies between two marks."""
-        marks = [self._marks[k] for k in range(begin.number, end.number)]
-        low = np.min([mark.low for mark in marks], axis=0)
-        high = np.max([mark.high for mark in marks], axis=0)
-        inside = [mark for mark in marks[1:] if DEPARTURE in mark.kinds]
-        # Marks are no denser, and a rest of two periods has a sample in it.
-        shown = max(_DENSEST, 2.0 * (self._period or 0.0))
-        rests = _Rests(
-            points=np.array([mark.q for mark in inside]).reshape(len(inside), len(begin.q)),
-            brief=np.array([mark.rested < shown for mark in inside], dtype=bool),
-        )
-        return _Stretch(end.path - begin.path, low, high, end.moved - begin.moved, rests)
-
-    def _alike(self, one: _Stretch, other: _Stretch) -> bool:
-        """Whether two stretches are two cycles of the same work."""
-        # Where the motion turns, it may be between samples.
-        near = SAME_TURN + min((self._period or 0.0) ** 2, 0.1)
-        longer = np.maximum(one.path, other.path)
-        long = max(one.moved, other.moved)
-        same_motion = (
-            (np.abs(one.path - other.path) <= _ALIKE * longer + 2.0 * near).all()
-            and (np.abs(one.low - other.low) <= near).all()
-            and (np.abs(one.high - other.high) <= near).all()
-            and abs(one.moved - other.moved) <= _ALIKE_TIME * long + 2.0 * (self._period or 0.0)
-        )
-        if not same_motion:
-            return False
-        fast = (self._period or 0.0) <= _FAST
-        return one.rests.come_again(other.rests, self._near, fast=fast)
+    detector = CycleDetector(trigger, output)
+    if trigger != "auto":
+        return detector
+    signals = (TRIGGER_FIELD["program"], TRIGGER_FIELD["digital_output"])
+    for batch in iterate_bag(bag, (*MOTION_FIELDS, *signals)):
+        detector.find(batch)
+    return detector.afterwards()

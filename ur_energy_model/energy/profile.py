@@ -25,11 +25,12 @@ import numpy as np
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.consistency.same_origin import another_program
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycles import MOST_MARKS, CycleDetector, Mark, Marks
+from ur_energy_model.energy.cycles import Mark, Marks, detector_of_recording
 from ur_energy_model.energy.meter import interval, trapezoid_weights
 from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
 from ur_energy_model.energy.recording_energy import measured_powers
+from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -363,7 +364,8 @@ def profile_program(
     info = read_info(bag)
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
-    counted, detector = ProgramEnergy(calculator.channels, script), CycleDetector()
+    counted = ProgramEnergy(calculator.channels, script)
+    detector = detector_of_recording(bag)
     program = info.program
     for table in measured_powers(
         calculator, bag, fields=(*FIELDS, *_CYCLE_FIELDS, LINE), progress=progress

@@ -301,8 +301,11 @@ def _differences(sides: Sides) -> list[str]:
     points, loads = _known(sides, "points"), _known(sides, "payload")
     if all(points):
         first, second = (side[0] for side in points)
+        far = np.inf
+        if first.shape == second.shape:  # a cycle may begin with another one of its moves
+            turned = [np.roll(second, turn, axis=0) for turn in range(len(second))]
+            far = min(float(np.abs(first - each).max()) for each in turned)
         moves = [" or ".join(map(str, sorted({len(each) for each in side}))) for side in points]
-        far = float(np.abs(first - second).max()) if first.shape == second.shape else np.inf
         if moves[0] != moves[1]:
             out.append(f"A cycle has {moves[0]} moves before and {moves[1]} after.")
         elif far > NEAR:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -135,6 +136,18 @@ class Switching(NamedTuple):
     power: float  # in between [W]
 
 
+class OtherWork(NamedTuple):
+    """What a recording has between its cycles that is other work, as another branch."""
+
+    times: int = 0  # how often cycles were interrupted by it
+    lines: Mapping[int, int] = MappingProxyType(
+        {}
+    )  # moves that each line of the program runs there
+
+
+NO_OTHER_WORK = OtherWork()
+
+
 @dataclass(frozen=True)
 class WorkCycle:
     """The repeated cycle of a recording: its typical instance, and the scatter over all."""
@@ -152,6 +165,7 @@ class WorkCycle:
     switching: Switching | None = None  # None where the recording lacks it
     leading: int = 0  # how many waits of the last rest the program has before its first move
     scaling: float = 1.0  # speed slider times limiter while it was recorded
+    others: OtherWork = NO_OTHER_WORK
 
     @property
     def rests(self) -> tuple[Rest, ...]:

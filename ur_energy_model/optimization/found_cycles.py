@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.cycles import SAME_POINT, TRIGGER_FIELD, CycleDetector, ShownBy
+from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, ShownBy
 from ur_energy_model.energy.program import LINE
+from ur_energy_model.energy.repetition import SAME_POINT
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.optimization.recorded_motion import MoveSpan, RecordedMotion
 from ur_energy_model.robot_modes import PLAYING
@@ -32,6 +33,13 @@ LINES_BETWEEN = 2
 function ends in between."""
 
 
+class MoveAndRest(NamedTuple):
+    """A move of a recording, and the sample at which the rest after it ends."""
+
+    move: MoveSpan
+    until: int
+
+
 class FoundCycles(NamedTuple):
     """Complete cycles of a recording."""
 
@@ -39,6 +47,10 @@ class FoundCycles(NamedTuple):
     moves: Sequence[Sequence[MoveSpan]]  # of each cycle, the same number in all
     ends: Sequence[int]  # samples at which the dwells after the last moves of the cycles end
     closed: bool  # whether a cycle ends where it starts
+    #: for each move of a cycle, all the times that it was run: in the complete cycles, and in
+    #: incomplete ones beside them
+    runs: Sequence[Sequence[MoveAndRest]]
+    others: Sequence[MoveSpan] = ()  # moves between the cycles that are other work
     lead: float = 0.0  # standstill before the first move that belongs to its begin [s]
 
 
@@ -63,13 +75,55 @@ def find_cycles(motion: RecordedMotion, moves: list[MoveSpan]) -> FoundCycles:
     found_by, cycles = _repeated(motion, moves)
     if not cycles:
         closed = bool(np.abs(points[0] - motion.q[moves[-1].last]).max() < SAME_POINT)
-        return FoundCycles("whole", [moves], [moves[-1].last], closed)
+        once = [[_with_rest(moves, k)] for k in range(len(moves))]
+        return FoundCycles("whole", [moves], [moves[-1].last], closed, once)
     first, end = cycles[0]
     begin = first + _begin(motion, moves, first, end)
     cycles = _turned(points, cycles, begin)
     each = [moves[a:b] for a, b in cycles]
     ends = [moves[b].first for _, b in cycles]
-    return FoundCycles(found_by, each, ends, True, _first_wait(motion, moves, begin))
+    places = _places_in_cycle(motion, moves, cycles)
+    runs: list[list[MoveAndRest]] = [[] for _ in each[0]]
+    for k, place in sorted(places.items()):
+        runs[place].append(_with_rest(moves, k))
+    between = range(cycles[0][0], cycles[-1][1])
+    others = [moves[k] for k in between if k not in places]
+    lead = _first_wait(motion, moves, begin)
+    return FoundCycles(found_by, each, ends, True, runs, others, lead)
+
+
+def _with_rest(moves: Sequence[MoveSpan], number: int) -> MoveAndRest:
+    """A move with the rest until the next one, as far as it was recorded."""
+    move = moves[number]
+    until = moves[number + 1].first if number + 1 < len(moves) else move.last
+    return MoveAndRest(move, until)
+
+
+def _places_in_cycle(
+    motion: RecordedMotion, moves: Sequence[MoveSpan], cycles: Sequence[tuple[int, int]]
+) -> dict[int, int]:
+    """Which move of a cycle each move of a recording is, by their numbers.
+
+    Beside complete cycles there are incomplete ones: at the ends of the recording, and where other
+    work follows. Their moves have the points of the cycle as long as they belong to it.
+    """
+    begins = motion.q[[move.first for move in moves]]
+    ends = motion.q[[move.last for move in moves]]
+    first, end = cycles[0]
+    count = end - first
+    places = {a + k: k for a, b in cycles for k in range(b - a)}
+    for a, b in cycles:
+        for number, step in ((b, 1), (a - 1, -1)):
+            k = number
+            while 0 <= k < len(moves) and k not in places:
+                place = (k - a) % count
+                from_there = np.abs(begins[k] - begins[first + place]).max() < SAME_POINT
+                to_there = np.abs(ends[k] - ends[first + place]).max() < SAME_POINT
+                if not (from_there and to_there):
+                    break
+                places[k] = place
+                k += step
+    return places
 
 
 def _repeated(
@@ -79,8 +133,11 @@ def _repeated(
 
     A cycle is complete if the next one has begun, which shows the length of its last dwell.
     """
-    detector = CycleDetector()
-    marks = detector.find(_departing(motion))
+    departing = _departing(motion)
+    on_the_way = CycleDetector()
+    on_the_way.find(departing)
+    detector = on_the_way.afterwards()
+    marks = detector.find(departing)
     samples = list(marks)
     found: list[tuple[int, int]] = []
     for number, mark in enumerate(marks.values()):

@@ -32,6 +32,7 @@ from ur_energy_model.optimization.optimized_cycle import (
 )
 from ur_energy_model.optimization.path import TOOL_SPEED, TOOL_SPEED_SHARE
 from ur_energy_model.optimization.pendant import (
+    other_work_notes,
     shared_notes,
     sheet_notes,
     with_energies,
@@ -153,10 +154,14 @@ def optimize_cycle(
     sheet = with_energies(cycle, typed.sheet, before, typed.parts)
     moving = ([part for part in parts if part.stretch.moving] for parts in (after, typed.parts))
     steps = (step for step in sheet if step.do != "wait")
+    typed_durations = [part.stretch.plan.duration for part in typed.parts if part.stretch.moving]
     energy, new_energy = total_energy(before), total_energy(after)
     ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
     as_fast = problem.run(problem.fastest_laws, std=False)
-    saved_with_copies = None if copied is None else 100.0 * (1.0 - copied.energy / energy)
+    saved_with_copies = None
+    if copied is not None:  # shared values are a choice for copies, too
+        least = min(copied.energy, typed.energy)
+        saved_with_copies = 100.0 * (1.0 - least / energy)
     return OptimizedCycle(
         cycle=cycle,
         stretches=[part.stretch for part in after],
@@ -177,6 +182,7 @@ def optimize_cycle(
             *_far_off(cycle, energy),
             *shared_notes(cycle, sheet),
             *sheet_notes(sheet),
+            *other_work_notes(cycle, sheet, typed_durations),
             *cycle.notes,
             *problem.notes(),
             *remarks,

@@ -12,8 +12,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -81,7 +82,7 @@ class Step:
     @property
     def line(self) -> str:
         """The lines of the program that run it, as text; empty if unknown."""
-        return ", ".join(map(str, self.lines))
+        return line_numbers(self.lines)
 
     def as_json(self, number: int) -> dict[str, Any]:
         """Contract of `ur_energy optimize --json`; the columns of pendant.csv too."""
@@ -196,7 +197,8 @@ def _move_step(cycle: WorkCycle, number: int, new: Values | None) -> Step:
     waypoint = tuple(round(math.degrees(q), 2) + 0.0 for q in move.q[-1])
     reason: Reason = move.reason
     if move.programmed is None:
-        reason = move.reason or "neither moveJ nor moveL"
+        if reason != "asked with --keep":
+            reason = "neither moveJ nor moveL"
         return Step("move", number, waypoint, move.lines, reason=reason)
     line = next(moves for moves in cycle.shared_moves if number in moves)
     if new is None and not move.kept:
@@ -356,10 +358,61 @@ def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:
         if (place in waits) if step.do == "wait" else (step.move in shared):
             numbers.setdefault(step.lines, []).append(str(number))
     text = "; ".join(
-        f"line {', '.join(map(str, lines))}: steps {', '.join(steps)}"
+        f"{_named_lines(lines)}: steps {', '.join(steps)}"
         for lines, steps in sorted(numbers.items())
     )
     return [f"A line of the program has one value for all the steps that it runs ({text})."]
+
+
+def other_work_notes(
+    cycle: WorkCycle, sheet: Sequence[Step], durations: Sequence[float]
+) -> list[str]:
+    """A sentence on other work of the recording, and what it becomes by values of shared lines.
+
+    Durations are those of the moves of the cycle as typed [s].
+    """
+    others = cycle.others
+    if not others.times:
+        return []
+    times = "once" if others.times == 1 else f"{others.times} times"
+    text = (
+        f"Between its cycles, the recording has other work ({times}), as another branch of the "
+        "program: it is neither in the sheet nor in the saving."
+    )
+    longer = 0.0
+    shared: set[int] = set()
+    for step in sheet:
+        if step.do == "wait" or step.kept:
+            continue
+        by = durations[step.move] - cycle.moves[step.move].duration
+        for line in set(others.lines).intersection(step.lines) - shared:
+            longer += by * others.lines[line]
+            shared.add(line)
+    if shared:
+        change = "longer" if longer > 0.0 else "shorter"
+        text += (
+            f" It shares {_named_lines(shared)}: with the new values its moves take "
+            f"{abs(longer):.1f} s {change} in all."
+        )
+    return [text]
+
+
+def _named_lines(lines: Iterable[int]) -> str:
+    """Lines of a program in words."""
+    numbers = line_numbers(sorted(lines))
+    return f"line {numbers}" if numbers.isdigit() else f"lines {numbers}"
+
+
+def line_numbers(lines: Sequence[int]) -> str:
+    """Ascending line numbers as text; three or more that follow each other as "5-8"."""
+    parts: list[str] = []
+    for _, group in groupby(enumerate(lines), lambda item: item[1] - item[0]):
+        numbers = [line for _, line in group]
+        if len(numbers) > 2:
+            parts.append(f"{numbers[0]}-{numbers[-1]}")
+        else:
+            parts += map(str, numbers)
+    return ", ".join(parts)
 
 
 def copy_advice(saving: float, copied: float | None) -> str:

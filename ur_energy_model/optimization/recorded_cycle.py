@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +20,17 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import (
+    SAME_WAIT,
     CycleEnergies,
     Move,
+    OtherWork,
     Rest,
     Switching,
     Wait,
     WorkCycle,
     recorded_stretches,
 )
-from ur_energy_model.optimization.found_cycles import FoundCycles, find_cycles
+from ur_energy_model.optimization.found_cycles import FoundCycles, MoveAndRest, find_cycles
 from ur_energy_model.optimization.programmed import programmed_move
 from ur_energy_model.optimization.recorded_motion import (
     LONGEST,
@@ -96,6 +100,7 @@ def find_cycle(
         switching=recorded_switching(motion.telemetry),
         scaling=scaling_of(motion),
         leading=leading,
+        others=_other_work(motion, found),
     )
     energies = CycleEnergies(model, cycle.temperature).of(recorded_stretches(cycle))
     moving = (part for part in energies if part.stretch.moving)
@@ -131,7 +136,7 @@ def _moves(
         since, q = time - time[0], motion.q[rows]
         programmed = programmed_move(since, q, robot, tool)
         # Copies of the same work in one program have lines of their own.
-        lines = {cycle[k].line(motion) for cycle in found.moves}
+        lines = {run.move.line(motion) for run in found.runs[k]}
         if programmed is None:
             lines |= span.lines(motion)
         moves.append(
@@ -154,10 +159,14 @@ def _moves(
     kinds = [move.kind for move in (*moves[1:], moves[0])]
     longest = keep_dwell + SAME_LINE + motion.period
     for k, (span, until, duration) in enumerate(zip(spans, ends, rested, strict=True)):
-        waits = _waits_of_all(motion, found, k, chosen) if duration > 0.0 else []
+        here = MoveAndRest(span, until)
+        waits = _waits_of_all(motion, here, found.runs[k]) if duration > 0.0 else []
         if waits is None:
             lead = found.lead if k + 1 == len(spans) else 0.0
             waits = _waits_without_lines(duration - _pause(kinds[k], kinds, rested), lead)
+        if "other" in (moves[k].kind, kinds[k]):
+            # A path that is streamed begins and ends with standstill of its own.
+            waits = [(time, own) for time, own in waits if time >= LONGEST_PAUSE]
         rest = Rest(
             duration,
             tuple(Wait(time, "short wait" if time <= longest else "", own) for time, own in waits),
@@ -171,6 +180,15 @@ def _moves(
     first = _with_lines_before(motion, found, last.rest.waits[trailing:])
     moves[-1] = replace(last, rest=replace(last.rest, waits=last.rest.waits[:trailing] + first))
     return moves, leading
+
+
+def _other_work(motion: RecordedMotion, found: FoundCycles) -> OtherWork:
+    """What lies between the cycles of a recording and is none of them."""
+    begins = [cycle[0].first for cycle in found.moves]
+    stretches = {bisect_right(begins, move.first) for move in found.others}
+    lines = Counter(move.line(motion) for move in found.others)
+    del lines[0]
+    return OtherWork(len(stretches), dict(lines))
 
 
 def _with_calls_apart(moves: Sequence[Move], period: float) -> list[Move]:
@@ -259,24 +277,27 @@ def _waits_without_lines(duration: float, lead: float) -> Waits:
 
 
 def _waits_of_all(
-    motion: RecordedMotion, found: FoundCycles, number: int, chosen: int
+    motion: RecordedMotion, own: MoveAndRest, runs: Sequence[MoveAndRest]
 ) -> Waits | None:
-    """Waits after a move of the chosen cycle, with their lines in all cycles.
+    """Waits after a move of the chosen cycle, with their lines in all its runs.
 
-    None where lines were not recorded. A standstill that has other waits in another cycle is left
+    None where lines were not recorded. A standstill that has other waits in another run is left
     out.
     """
-    sides = []
-    for cycle, end in zip(found.moves, found.ends, strict=True):
-        until = cycle[number + 1].first if number + 1 < len(cycle) else end
-        sides.append(_waits_by_line(motion, cycle[number], until))
-    own = sides[chosen]
-    if own is None:
+    waits = _waits_by_line(motion, *own)
+    if waits is None:
         return None
-    alike = [waits for waits in sides if waits is not None and len(waits) == len(own)]
-    return [
-        (time, tuple(sorted({waits[k][1] for waits in alike}))) for k, (time, _) in enumerate(own)
-    ]
+    sides = [_waits_by_line(motion, *run) for run in runs]
+    alike = [side for side in sides if side is not None and len(side) == len(waits)]
+    out: Waits = []
+    for k, (time, line) in enumerate(waits):
+        lines = {line}
+        for side in alike:
+            other_time, other_line = side[k]
+            if abs(other_time - time) <= SAME_WAIT:
+                lines.add(other_line)
+        out.append((time, tuple(sorted(lines))))
+    return out
 
 
 def _waits_by_line(

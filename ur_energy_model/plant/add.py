@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycles import TRIGGER_FIELD, CycleDetector, Trigger
+from ur_energy_model.energy.cycles import TRIGGER_FIELD, Trigger, detector_of_recording
 from ur_energy_model.energy.program import LINE, Script, read_script
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.telemetry_checks import model_of_arm
@@ -200,7 +200,7 @@ class BagWork:
         health, seconds, times = HealthRows(calculator), [], []
         nodes = ProgramRows(channels, self.scripts, others)
         accounted = left_out = 0.0
-        detector = CycleDetector(self.cycle_trigger, self.cycle_output)
+        detector = detector_of_recording(bag, self.cycle_trigger, self.cycle_output)
         for powers in chain([first], tables, [None]):
             if powers is not None:
                 parts.update(powers, detector.find(powers.samples))
