@@ -1,3 +1,6 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
 """Motion that repeats: where the arm comes back to all of its points of rest in the same order."""
 
 from __future__ import annotations

@@ -368,12 +368,22 @@ class CycleProblem:
         return self.allocator.allocate(duration - self.kept, near)
 
     def run(
-        self, laws: Sequence[TimeLaw], waiting: float = 0.0, *, kept: bool = True, std: bool = True
+        self,
+        laws: Sequence[TimeLaw],
+        waiting: float = 0.0,
+        *,
+        kept: bool = True,
+        std: bool = True,
+        period: float = SAMPLE_PERIOD,
     ) -> list[StretchEnergy]:
         """A cycle as it would be run, from the laws of its free moves.
 
-        `waiting` is waited beyond the standstill that must stay [s], which `kept` includes; `std`
-        computes sensitivities.
+        Args:
+            laws: of the free moves, in order.
+            waiting: time that is waited beyond the standstill that must stay [s].
+            kept: whether the standstill that must stay is included.
+            std: whether sensitivities are computed.
+            period: of the samples from which the energies are computed [s].
         """
         out: list[Stretch] = []
         left = iter(laws)
@@ -382,7 +392,7 @@ class CycleProblem:
         recorded = (part.stretch for part in self.recorded if part.stretch.moving)
         for move, stretch, wait in zip(self.cycle.moves, recorded, waits, strict=True):
             if not move.kept:
-                plan = Plan(*next(left).sample(SAMPLE_PERIOD), self.cycle.source)
+                plan = Plan(*next(left).sample(period), self.cycle.source)
                 stretch = Stretch(plan, move.payload)
             out += with_rest(stretch, wait, move.rest.payload)
         return self.energies.of(out, std=std)

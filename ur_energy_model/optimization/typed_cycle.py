@@ -56,6 +56,7 @@ class SheetProblem:
         problem: the cycle, its limits and its arm.
         shared: whether the steps that one line of the program runs have the same values; otherwise
             each step has its own, as after copying the subprogram.
+        known: the problem of the same cycle whose lines are used again where they are the same.
         step: called after each line that was calculated.
     """
 
@@ -64,6 +65,7 @@ class SheetProblem:
         problem: CycleProblem,
         *,
         shared: bool = True,
+        known: SheetProblem | None = None,
         step: Callable[[], None] = lambda: None,
     ) -> None:
         cycle = self._cycle = problem.cycle
@@ -80,7 +82,8 @@ class SheetProblem:
             kinds = {cycle.moves[k].kind for k in moves}
             if any(cycle.moves[k].kept for k in moves) or len(kinds) > 1 or "other" in kinds:
                 continue
-            line = self._line(moves)
+            line = None if known is None else known._lines.get(moves)
+            line = line or self._line(moves)
             if line.possible:
                 self._lines[moves] = line
             step()

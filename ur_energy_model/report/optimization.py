@@ -23,7 +23,7 @@ from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
 from ur_energy_model.typing import Array
 
 STEP = 0.01  # time between samples of the drawn powers [s]
-SCALED_POINTS = 15  # of the curve of speed scaling
+SCALED_POINTS = 10  # of the curve of speed scaling
 _GROUP = "cycle"
 
 
