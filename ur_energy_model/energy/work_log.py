@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
-from ur_energy_model.energy.cycles import SAME_POINT, CycleDetector, Marks
+from ur_energy_model.energy.cycles import CycleDetector, Marks
 from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import ProgramEnergy
