@@ -22,6 +22,7 @@ from ur_energy_model.energy.meter import EnergyMeter
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import ProgramEnergy
 from ur_energy_model.energy.program import LINE, Script
+from ur_energy_model.energy.repetition import SAME_POINT
 from ur_energy_model.telemetry.samples import equal_runs
 from ur_energy_model.typing import Array, Indices
 
