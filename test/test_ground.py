@@ -8,10 +8,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +93,40 @@ def test_what_ended_processes_left_is_removed_or_moved_back(
     assert not folder.exists()
     assert not any(path.exists() for path in goes)
     assert (tmp_path / "bag" / "bag_0.mcap").read_bytes() == b"samples"  # moved back
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(Path, "mkdir"), (os, "open"), (shutil, "rmtree"), (os, "fsync")]
+)
+def test_an_interrupt_right_after_a_step_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: object, name: str
+) -> None:
+    """A signal may come between the making of a file and the first line that has its name."""
+    step = getattr(module, name)
+    interrupted: list[str] = []
+
+    def interrupted_step(*given: Any, **named: Any) -> Any:
+        result: Any = None if interrupted or name != "rmtree" else "before"
+        if result is None:
+            result = step(*given, **named)
+        if not interrupted and str(tmp_path) in f"{given[0]}{tmp_path if name == 'fsync' else ''}":
+            interrupted.append(name)
+            if name == "open":
+                os.close(result)
+            raise KeyboardInterrupt
+        return result
+
+    def make_both() -> None:
+        with temporary_folder(tmp_path / "folder", "partial") as folder:
+            (folder / "content").write_text("content")
+        with new_file(tmp_path / "file") as file:
+            file.write("content")
+
+    monkeypatch.setattr(module, name, interrupted_step)
+    with pytest.raises(KeyboardInterrupt):
+        make_both()
+    assert interrupted
+    assert not list(tmp_path.iterdir())
 
 
 def test_only_regular_files_are_replaced(tmp_path: Path) -> None:

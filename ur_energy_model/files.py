@@ -9,9 +9,9 @@ import errno
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -68,8 +68,9 @@ def temporary_folder(path: Path, use: str) -> Iterator[Path]:
         OSError: it cannot be made.
     """
     remove_abandoned(path.parent)
-    folder = Path(tempfile.mkdtemp(prefix=f"{temporary_name(path, use).name}-", dir=path.parent))
+    folder = _unique(temporary_name(path, use))
     try:
+        folder.mkdir(mode=0o700)
         lock = os.open(folder / f"new_{_LOCK}", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             with suppress(OSError):
@@ -79,7 +80,24 @@ def temporary_folder(path: Path, use: str) -> Iterator[Path]:
         finally:
             os.close(lock)
     finally:
+        _remove_folder(folder)
+
+
+def _unique(path: Path) -> Path:
+    """A name that no other file has, for what is made inside a try block.
+
+    `tempfile` makes the file before it returns its name: an interrupt in between leaves it behind.
+    """
+    return path.with_name(f"{path.name}-{secrets.token_hex(4)}")
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder with its content, also if an interrupt comes meanwhile."""
+    try:
         shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def is_locked(path: Path) -> bool | None:
@@ -294,12 +312,14 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     check_target(path)
     path = real_path(path) if Path(path).is_symlink() else Path(path)
     remove_abandoned(path.parent)
-    handle, name = tempfile.mkstemp(prefix=f"{temporary_name(path, 'new').name}-", dir=path.parent)
-    temporary = Path(name)
+    temporary = _unique(temporary_name(path, "new"))
     try:
         # Names of files, which may be quoted, need not be UTF-8.
         coding = ("utf-8", "backslashreplace") if mode == "w" else (None, None)
-        with os.fdopen(handle, mode, encoding=coding[0], errors=coding[1]) as file:
+        mode = mode.replace("w", "x")  # no other process may have made it
+        with open(
+            temporary, mode, encoding=coding[0], errors=coding[1], opener=_open_private
+        ) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -310,6 +330,11 @@ def new_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Opener of `open` for a file that only its owner may read until it is complete."""
+    return os.open(path, flags, 0o600)
 
 
 def write_text(path: str | Path, text: str, refusal: type[InputError] = InputError) -> None:
