@@ -325,20 +325,26 @@ def sheet_notes(sheet: Sequence[Step]) -> list[str]:
     """Sentences on steps that stay and why, and on moves that become faster."""
     notes = []
     for reason, words in _REASONS.items():
-        steps = [str(number) for number, step in enumerate(sheet, 1) if step.reason == reason]
+        steps = [number for number, step in enumerate(sheet, 1) if step.reason == reason]
         if steps:
-            notes.append(f"Kept as recorded: step {', '.join(steps)} ({words}).")
-    faster = [
-        f"{number} ({step.text('speed')}, {step.text('acceleration')})"
-        for number, step in enumerate(sheet, 1)
-        if step.faster > FASTER
-    ]
+            notes.append(f"Kept as recorded: {_named_steps(steps)} ({words}).")
+    faster: dict[str, list[int]] = {}  # numbers of steps by what becomes of their values
+    for number, step in enumerate(sheet, 1):
+        if step.faster > FASTER:
+            change = f"{step.text('speed')}, {step.text('acceleration')}"
+            faster.setdefault(change, []).append(number)
     if faster:
+        named = [f"{_named_steps(steps)} ({change})" for change, steps in faster.items()]
         notes.append(
-            f"Faster than recorded: step {', '.join(faster)}. Check tool, part and surroundings; "
+            f"Faster than recorded: {', '.join(named)}. Check tool, part and surroundings; "
             "--max-speedup limits it, --keep keeps a step as it is."
         )
     return notes
+
+
+def _named_steps(numbers: Sequence[int]) -> str:
+    """Steps of the sheet in words."""
+    return f"step{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def shared_notes(cycle: WorkCycle, sheet: Sequence[Step]) -> list[str]:

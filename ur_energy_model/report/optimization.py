@@ -16,7 +16,7 @@ from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.optimization.cycle import CycleEnergies, Stretch, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import BREAK, MeasuredSaving, OptimizedCycle
-from ur_energy_model.optimization.pendant import typed_stretches
+from ur_energy_model.optimization.pendant import Step, typed_stretches
 from ur_energy_model.report.chart import BarChart, Bars, Line, LineChart, Panel, Role, Timeline
 from ur_energy_model.report.page import Cell, Lock, Page, Section, Table, Tile, arm_name, items
 from ur_energy_model.report.verdict import Grade, ModelVerdict, Statement
@@ -203,31 +203,46 @@ def speed_chart(report: OptimizationReport) -> LineChart:
 
 def sheet_table(optimized: OptimizedCycle) -> Table:
     """What to type, step by step; each move with its lock."""
-    lines = any(step.lines for step in optimized.sheet)
-    rows: list[tuple[Cell, ...]] = []
-    for number, step in enumerate(optimized.sheet, 1):
-        place = "" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint)
-        line: list[Cell] = [step.line] if lines else []
-        wait = step.do == "wait"
-        lock: Cell = ("kept" if step.kept else "") if wait else Lock(number, step.kept)
-        typed = ["", "", step.text("wait")] if wait else [
-            step.text("speed"), step.text("acceleration"), "",
-        ]  # fmt: skip
-        name = f"{number} {step.do}"
-        rows.append((name, lock, step.text("energy"), *typed, *line, place, step.reason))
+    sheet = optimized.sheet
+    numbered = any(step.lines for step in sheet)
+    rows = [_sheet_row(number, step, numbered=numbered) for number, step in enumerate(sheet, 1)]
     return Table(
         "What to type",
-        ("step", "lock", "energy [J]", "speed", "acceleration", "wait",
-         *(("line",) if lines else ()), "waypoint [°]", "kept because"),
+        (
+            "step",
+            *(("line",) if numbered else ()),
+            "energy [J]",
+            "speed or wait",
+            "acceleration",
+            "lock",
+            "kept because",
+            "waypoint [°]",
+        ),
         rows,
         "Steps in the order of the program, as recorded → to type; all of them, and nothing else. "
+        "A wait that becomes 0 s is deleted. "
         "All steps of one line of the program have the same values. "
-        "The waypoint is where the move ends. Speed and acceleration are those of the leading "
-        "joint for moveJ, of the tool for moveL; a step without values is neither straight in "
-        "joint space nor at the tool and stays. Ticked moves stay exactly as recorded; after a "
-        "change, compute the sheet anew with",
+        "The waypoint is where the move ends: its joint angles. Speed and acceleration are those "
+        "of the leading joint for moveJ, of the tool for moveL; a step without values is neither "
+        "straight in joint space nor at the tool and stays. Ticked moves stay exactly as recorded; "
+        "after a change, compute the sheet anew with",
         "ur_energy optimize MODEL.yaml BAG --no-keep-slow",
-    )  # fmt: skip
+    )
+
+
+def _sheet_row(number: int, step: Step, *, numbered: bool) -> tuple[Cell, ...]:
+    """A step of the sheet; with the lines of the program where they are known."""
+    row: list[Cell] = [f"{number} {step.do}"]
+    if numbered:
+        row.append(step.line)
+    row.append(step.text("energy"))
+    if step.do == "wait":
+        row += [step.text("wait"), "", "kept" if step.kept else ""]
+    else:
+        row += [step.text("speed"), step.text("acceleration"), Lock(number, step.kept)]
+    row.append(step.reason)
+    row.append("" if step.waypoint is None else "  ".join(f"{q:.2f}" for q in step.waypoint))
+    return tuple(row)
 
 
 def saving_table(optimized: OptimizedCycle, tariff: Tariff) -> Table:
