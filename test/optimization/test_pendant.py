@@ -13,7 +13,7 @@ from test.optimization.simulated_cycle import arm_model
 from ur_energy_model.energy.prediction import predict_energy
 from ur_energy_model.optimization.path import PathDynamics, PathLimits
 from ur_energy_model.optimization.programmed import fit_trapezoid, programmed_move
-from ur_energy_model.optimization.trapezoids import TrapezoidEnergies
+from ur_energy_model.optimization.typed_values import TrapezoidEnergies
 from ur_energy_model.trajectory.motions import Trapezoid, move
 from ur_energy_model.trajectory.plan import Plan
 

@@ -94,7 +94,8 @@ class Names(Sequence[str]):
     """One of few names for each line."""
 
     def __init__(self, names: Sequence[str], of: array[int]) -> None:
-        self._names, self._of = names, of
+        self._names = names
+        self._of = of
 
     def __len__(self) -> int:
         return len(self._of)
@@ -236,12 +237,14 @@ def parse_script(text: str, name: str = "program", *, source: str | Path = "the 
     Raises:
         InputError: it has more lines, nodes, functions or calls than any program.
     """
-    too_many, remedy = "is no script: it has over", "give the .script file of the program"
+    too_many = "is no script: it has over"
+    remedy = "give the .script file of the program"
     if text.count("\n") >= MOST_LINES:
         raise InputError(source, f"{too_many} {MOST_LINES:,} lines", remedy)
     lines = Lines(text)
     parser = _Parser(name, {match[1] for match in _DEFINED.finditer(text)})
-    functions, nodes = array("i", [0]), array("i", [-1])
+    functions = array("i", [0])
+    nodes = array("i", [-1])
     spans: list[list[int]] = []  # first and last line of each node
     for number in range(1, len(lines)):
         function, node = parser.take(number, lines[number][:LONGEST_LINE])
@@ -320,7 +323,9 @@ class ProgramTracker:
             return Place((), line)
         if not 0 < line < len(script.text) or script.function[line] in script.threads:
             return NOWHERE
-        function, node, frames = script.function[line], script.node[line], self._frames
+        function = script.function[line]
+        node = script.node[line]
+        frames = self._frames
         called = [each for each, _, _ in frames]
         begins = enters = True
         if function in called:

@@ -88,10 +88,13 @@ class _Rests(NamedTuple):
         """
         if not fast:
             return self._in_order(other, near) and other._in_order(self, near)
-        row, column, missing = 0, 0, 0
+        row = 0
+        column = 0
+        missing = 0
         while row < len(self.brief) or column < len(other.brief):
             if self._same(row, other, column, near):
-                row, column = row + 1, column + 1
+                row = row + 1
+                column = column + 1
                 continue
             missing += 1
             if self.brief[row : row + 1].any() and self._same(row + 1, other, column, near):
@@ -225,15 +228,19 @@ class Repetition:
             good = (np.abs(q) < LARGEST).all(axis=1) & (speed < LARGEST)
             rows = np.maximum.accumulate(np.where(good, np.arange(len(q)), -1))
             known = self._held[-1][1][-1] if self._held else np.zeros(q.shape[1])
-            q, speed = np.where((rows < 0)[:, None], known, q[rows]), np.where(good, speed, 0.0)
-        moving, last = speed > still, self._held[-1] if self._held else None
+            q = np.where((rows < 0)[:, None], known, q[rows])
+            speed = np.where(good, speed, 0.0)
+        moving = speed > still
+        last = self._held[-1] if self._held else None
         if last is None or last[1].shape[1] != q.shape[1] or time[0] < last[0][-1]:
             # Begin to look for cycles: what is before the first sample is behind a clock's jump.
             self._marks = {}
             self._program = None
             self._found = self._known
             self._run = self._end = self._count
-            self._path, self._moved, self._rest = np.zeros(q.shape[1]), 0.0, 0.0
+            self._path = np.zeros(q.shape[1])
+            self._moved = 0.0
+            self._rest = 0.0
             self._left = float(time[0])
             last = (time[:1], q[:1], np.zeros(1), np.ones(1) > 0.0)
             self._held = [last]
@@ -338,19 +345,24 @@ class Repetition:
                 break
             kinds = kinds - mark.kinds
         if kinds:
-            number, so_far = self._count, (self._path, self._moved, self._rest)
+            number = self._count
+            so_far = (self._path, self._moved, self._rest)
             self._marks[number] = _Place(
                 number, kinds, float(time), q, *so_far, low=q.copy(), high=q.copy()
             )
-            self._count, self._rest = number + 1, 0.0
+            self._count = number + 1
+            self._rest = 0.0
             self._marks.pop(number - MOST_MARKS, None)
         return kinds
 
     def _ends(self, kinds: set[int]) -> tuple[int, ...]:
         """The cycles that the newest mark completes."""
-        now, run, starts = self._count - 1, self._run, list[int]()
+        now = self._count - 1
+        run = self._run
+        starts = list[int]()
         if PROGRAM in kinds:
-            begin, self._program = self._program, now
+            begin = self._program
+            self._program = now
             if begin is not None and begin in self._marks:
                 places = [self._marks[k] for k in range(begin, now)]
                 left = [place.q for place in places if DEPARTURE in place.kinds]
@@ -371,7 +383,8 @@ class Repetition:
 
     def _repeats(self, kind: int) -> list[int]:
         """Numbers of the marks at which consecutive cycles begin that the newest one completes."""
-        marks, here = self._marks, self._marks[self._count - 1]
+        marks = self._marks
+        here = self._marks[self._count - 1]
         first = marks[max(self._run, self._end, next(iter(marks)))]
         if not len(self._path):
             return []

@@ -121,13 +121,15 @@ def recorded_production(path: str | Path) -> Production:
             path, "does not name the arm that it was recorded on", "record with --robot NAME"
         )
     motion = read_motion(path, load_robot(info.robot))
-    power, telemetry = motion.telemetry.bus_power, motion.telemetry
+    power = motion.telemetry.bus_power
+    telemetry = motion.telemetry
     if power is None or not np.isfinite(power).any():
         problem = "has no bus power, so that energies of cycles are not measured"
         raise RecordingError(path, problem, "record actual_robot_voltage and actual_robot_current")
     moves = find_moves(motion)
     found = find_cycles(motion, moves)
-    energy, columns = cycle_energies(motion, found, power), telemetry.columns
+    energy = cycle_energies(motion, found, power)
+    columns = telemetry.columns
     duration = motion.time[found.ends] - motion.time[[each[0].first for each in found.moves]]
     usual = duration <= USUAL * np.median(duration)
     inside = np.zeros(len(motion.time), dtype=bool)
@@ -195,7 +197,8 @@ def stored_production(
     for later in (False, True):
         mine = (rows["later"].astype(bool) == later) & wanted
         duration = rows["duration"][mine].astype(float)
-        energy, day = rows["bus_energy"][mine].astype(float), rows["day"][mine]
+        energy = rows["bus_energy"][mine].astype(float)
+        day = rows["day"][mine]
         whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
         for each in dict.fromkeys(day[whole]):
             here = whole & (day == each)
@@ -221,7 +224,8 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     Each recording has an error of its own: its scatter is estimated from the recordings, together
     with the known spread of arms between them (`PRIOR`); the interval is that of Student's t.
     """
-    every, sides = [*before, *after], (before, after)
+    every = [*before, *after]
+    sides = (before, after)
     duration = np.array([each.duration.mean() for each in every])
     energy = np.array([each.energy.mean() for each in every])
     count = np.array([len(each.energy) for each in every], dtype=float)
@@ -236,9 +240,12 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     spread = np.hypot(0.0 if corrected else STANDBY_SPREAD * duration, FRICTION_SPREAD * motion)
     squares = sum(float(np.sum((each.energy - each.energy.mean()) ** 2)) for each in every)
     cycle_variance = squares / max(float(np.sum(count - 1)), 1.0)
-    variance, freedom, energies = 0.0, PRIOR, []
+    variance = 0.0
+    freedom = PRIOR
+    energies = []
     for rows in (slice(len(before)), slice(len(before), None)):
-        own, free = mean[rows], len(mean[rows]) - 1
+        own = mean[rows]
+        free = len(mean[rows]) - 1
         scatter = float(np.sum((own - own.mean()) ** 2))
         between = (PRIOR * float(spread[rows].max()) ** 2 + scatter) / (PRIOR + free)
         within = cycle_variance * float(np.sum(1 / count[rows]))
@@ -298,7 +305,8 @@ def _differences(sides: Sides) -> list[str]:
         before, after = (", ".join(sorted({*map(str, x)} - {""})) for x in _known(sides, name))
         if before and after and before != after:
             out.append(f"{what} changed from {before} to {after}{remedy}.")
-    points, loads = _known(sides, "points"), _known(sides, "payload")
+    points = _known(sides, "points")
+    loads = _known(sides, "payload")
     if all(points):
         first, second = (side[0] for side in points)
         far = np.inf

@@ -215,11 +215,13 @@ def _sharing(lines: Mapping[Place, Sequence[int]]) -> tuple[tuple[Place, ...], .
     """Places of a program that have a line in common, from the lines of each."""
     groups: list[tuple[list[Place], set[int]]] = []
     for place, own in lines.items():
-        joined, all_lines = [place], set(own)
+        joined = [place]
+        all_lines = set(own)
         others = []
         for group, known in groups:
             if known & all_lines:
-                joined, all_lines = group + joined, known | all_lines
+                joined = group + joined
+                all_lines = known | all_lines
             else:
                 others.append((group, known))
         groups = [*others, (joined, all_lines)]
@@ -283,7 +285,9 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
         InputError: a move does not start where the one before it ended.
     """
     moves: list[Motion] = []
-    starts, now, here = [], 0.0, stretches[0].plan.q[0]
+    starts = []
+    now = 0.0
+    here = stretches[0].plan.q[0]
     for stretch in stretches:
         plan = stretch.plan
         if stretch.moving:
@@ -293,7 +297,8 @@ def motion_of(source: str, stretches: Sequence[Stretch]) -> Chain:
                 problem = f"move {len(moves) + 1} does not start where the one before it ended"
                 raise InputError(source, problem, "record cycles whose moves end at rest")
             qdd = np.gradient(plan.qd, plan.time, axis=0) if plan.qdd is None else plan.qdd
-            left, rest = 1.0 - plan.time[:, None] / plan.time[-1], np.ones((len(plan.time), 1))
+            left = 1.0 - plan.time[:, None] / plan.time[-1]
+            rest = np.ones((len(plan.time), 1))
             rest[[0, -1]] = 0.0
             moves.append(Sampled(plan.time, plan.q + left * gap, rest * plan.qd, qdd))
             starts.append(now)
@@ -326,7 +331,8 @@ class CycleEnergies:
     """
 
     def __init__(self, model: EnergyModel, temperature: Array | None = None) -> None:
-        self.model, self.temperature = model, temperature
+        self.model = model
+        self.temperature = temperature
         self._known: dict[int, tuple[Payload, ArmDynamics]] = {}
         self._own = model.dynamics()
 
@@ -351,9 +357,11 @@ class CycleEnergies:
 
     def _in_turn(self, powers: PlanPowers, stretches: Sequence[Stretch]) -> list[StretchEnergy]:
         ratio = np.array([joint.gear_ratio for joint in self.model.joints])
-        out, start = [], 0.0
+        out = []
+        start = 0.0
         for stretch in stretches:
-            dynamics, parts = self.dynamics(stretch.payload), []
+            dynamics = self.dynamics(stretch.payload)
+            parts = []
             for each in stretch.plan.motion():
                 motion = replace(each, time=each.time + start)
                 split, power = powers(motion, dynamics)
@@ -362,7 +370,8 @@ class CycleEnergies:
             time, power, torque, sensitivity = (
                 np.concatenate(column) for column in zip(*parts, strict=True)
             )
-            steps, duration = np.diff(time), stretch.plan.duration
+            steps = np.diff(time)
+            duration = stretch.plan.duration
             energy = float(trapezoid(steps, power))
             motion_energy = energy - self.model.bus.standby * duration
             by_errors = trapezoid(steps, sensitivity)

@@ -36,7 +36,7 @@ from ur_energy_model.optimization.path import (
     reached,
     with_jerk_limit,
 )
-from ur_energy_model.optimization.trapezoids import TrapezoidEnergies
+from ur_energy_model.optimization.typed_values import TrapezoidEnergies
 from ur_energy_model.trajectory.plan import Plan
 
 FASTEST, SLOWEST = 1e5, 0.05
@@ -84,7 +84,9 @@ class Allocator:
     ) -> None:
         self._arms = [arm for arm, _ in moves]
         self._laws = {id(arm): EnergyLaws(arm, limits) for arm, limits in moves}
-        self._holding, self._fastest, self._step = holding, tuple(fastest), step
+        self._holding = holding
+        self._fastest = tuple(fastest)
+        self._step = step
         self._jerk = max((limits.jerk for _, limits in moves), default=np.inf)
         self._known: dict[float, tuple[TimeLaw, ...]] = {}
 
@@ -206,7 +208,8 @@ def same_moves(cycle: WorkCycle) -> tuple[int, ...]:
 
 def _same_motion(one: Move, other: Move) -> bool:
     """Whether two moves are the same trapezoid on the same path with the same payload."""
-    first, second = one.programmed, other.programmed
+    first = one.programmed
+    second = other.programmed
     if first is None or second is None or first.kind != second.kind:
         return False
     ends = np.abs([first.start - second.start, first.end - second.end]).max()
@@ -255,7 +258,10 @@ class CycleProblem:
         arms: Sequence[PathDynamics] = (),
         step: Callable[[], None] = lambda: None,
     ) -> None:
-        self.model, self.cycle, self.options, self.robot = model, cycle, options, robot
+        self.model = model
+        self.cycle = cycle
+        self.options = options
+        self.robot = robot
         self._step = step
         self._same = same_moves(cycle)
         self._trapezoids: dict[int, TrapezoidEnergies] = {}
@@ -272,7 +278,8 @@ class CycleProblem:
         if options.jerk is not None:
             usual = replace(usual, jerk=options.jerk)
         largest = self.shown[0].at_least(*self.shown)
-        self.tool_speed, self.beyond = largest.tool_speed, ""
+        self.tool_speed = largest.tool_speed
+        self.beyond = ""
         names = ("speed", "acceleration", "torque")
         if options.recorded_limits:
             still = replace(usual, **{name: STILL * getattr(usual, name) for name in names})
@@ -288,7 +295,8 @@ class CycleProblem:
         found: dict[int, PathDynamics] = {}
         for k in dict.fromkeys(self._same):
             move = self.cycle.moves[k]
-            dynamics, motion = self.energies.dynamics(move.payload), (move.time, move.q, move.qd)
+            dynamics = self.energies.dynamics(move.payload)
+            motion = (move.time, move.q, move.qd)
             found[k] = PathDynamics(self.model, dynamics, motion, self.cycle.temperature)
         return [found[k] for k in self._same]
 
@@ -322,7 +330,8 @@ class CycleProblem:
     @cached_property
     def fastest_laws(self) -> tuple[TimeLaw, ...]:
         """Of all free moves."""
-        source, found = self.cycle.source, dict[int, TimeLaw]()
+        source = self.cycle.source
+        found = dict[int, TimeLaw]()
         for k in self._free:
             if self._same[k] not in found:
                 found[self._same[k]] = fastest_law(self.arms[k], self.limits_of(k), source)
@@ -337,7 +346,8 @@ class CycleProblem:
     @cached_property
     def holding(self) -> list[float]:
         """Power of waiting after each move [W]."""
-        temperature, out = self.cycle.temperature, []
+        temperature = self.cycle.temperature
+        out = []
         for move in self.cycle.moves:
             dynamics = self.energies.dynamics(move.rest.payload)
             out.append(float(holding_power(self.model, dynamics, move.q[-1:], temperature)[0]))
@@ -412,7 +422,8 @@ class CycleProblem:
 
     def notes(self) -> list[str]:
         """What the result rests on, one sentence each."""
-        cycle, out = self.cycle, []
+        cycle = self.cycle
+        out = []
         if cycle.slack > 0.0:
             out.append(
                 f"{cycle.slack:.2f} s of waiting count as slack, because they are longer than "
@@ -433,7 +444,8 @@ def switched_off(
     problem: CycleProblem, parts: Sequence[StretchEnergy]
 ) -> tuple[list[StretchEnergy], list[str]]:
     """Energies of a cycle whose long waits are spent switched off, and a note on it."""
-    after, switching = problem.options.power_off_after, problem.cycle.switching
+    after = problem.options.power_off_after
+    switching = problem.cycle.switching
     if after is None:
         return [*parts], []
     if switching is None:
@@ -441,7 +453,8 @@ def switched_off(
             "Switching off is left out: the recording does not show what it takes on this arm "
             "(record robot_mode and the bus while it is switched off and on once)."
         ]
-    out, count = [], 0
+    out = []
+    count = 0
     for part in parts:
         wait = part.stretch.plan.duration
         off = switching.energy + switching.power * (wait - switching.time)

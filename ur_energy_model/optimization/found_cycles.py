@@ -245,7 +245,8 @@ def _begin(motion: RecordedMotion, moves: list[MoveSpan], first: int, end: int) 
     ]
     if not inside:
         return program_begin(lines)
-    begun, before = inside[0], (inside[0] - 1) % count
+    begun = inside[0]
+    before = (inside[0] - 1) % count
     # A program often begins by moving to where the arm already is, which is no motion then. Its
     # line comes once, and is the lowest; or no program can begin with the first motion.
     stood = motion.q[moves[at].first]

@@ -52,7 +52,8 @@ class EnergyLaws:
         shape = 4 * arm.s * (1 - arm.s)
         shape[[0, -1]] = 0.0
         lowest = arm.slowest**2 * shape[1:-1] ** 2
-        self._start, self._end = 0.5 * across - each, 0.5 * across + each
+        self._start = 0.5 * across - each
+        self._end = 0.5 * across + each
         self._high = fastest[1:-1]
         self._low = np.minimum(lowest, 1e-3 * self._high)
         # A smooth law at half of the largest speed that keeps all limits.
@@ -106,7 +107,8 @@ class EnergyLaws:
 
     def _inside(self, b: Array) -> bool:
         """Whether all limits are kept strictly."""
-        low, high = b[1:-1] > self._low, b[1:-1] < self._high
+        low = b[1:-1] > self._low
+        high = b[1:-1] < self._high
         return bool(high.all() and low.all() and (self._slack(b) > 0.0).all())
 
     def _newton(self, price: float, b: Array, weight: float, enough: float) -> Array:
@@ -114,15 +116,18 @@ class EnergyLaws:
         value = float(self._value(price, b, weight))
         for _ in range(_MOST_STEPS):
             straight, slowness = self._steps(price, b, weight)
-            y, inner, change = 1.0 / np.sqrt(b[1:-1]), b[1:-1], straight[1:-1]
+            y = 1.0 / np.sqrt(b[1:-1])
+            inner = b[1:-1]
+            change = straight[1:-1]
             used = self._start * straight[:-1] + self._end * straight[1:]
-            shares = (
-                used / self._slack(b), change / (self._high - inner), -change / (inner - self._low)
-            )  # fmt: skip
-            most = max(float(share.max()) for share in shares)
+            # Shares of what is left to each limit that a whole step would use.
+            of_intervals = float((used / self._slack(b)).max())
+            of_highest = float((change / (self._high - inner)).max())
+            of_lowest = float((-change / (inner - self._low)).max())
+            most = max(of_intervals, of_highest, of_lowest)
             reach = min(1.0, _TO_LIMIT * (1.0 / most)) if most > 0.0 else 1.0
-            most = float((-slowness / y).max())
-            longest = min(1.0, _TO_LIMIT / most) if most > 0.0 else 1.0
+            of_slowness = float((-slowness / y).max())
+            longest = min(1.0, _TO_LIMIT / of_slowness) if of_slowness > 0.0 else 1.0
             # Terms need not be convex, so both steps are made descents, and neither does for all
             # moves: near rest b changes by decades, which the slowness step follows; at the limits
             # the straight one is exact.
@@ -137,7 +142,9 @@ class EnergyLaws:
                     break
             else:
                 return b
-            gain, value, b = value - float(values[best]), float(values[best]), trials[best]
+            gain = value - float(values[best])
+            value = float(values[best])
+            b = trials[best]
             if gain <= enough:
                 break
         return b
@@ -148,8 +155,11 @@ class EnergyLaws:
         A term that grows with the time spent in its interval is linear in y, but concave in b. The
         derivatives of the terms are numerical.
         """
-        start, end, inner = b[:-1], b[1:], slice(1, -1)
-        h, k = _DIFFERENCE * start, _DIFFERENCE * end
+        start = b[:-1]
+        end = b[1:]
+        inner = slice(1, -1)
+        h = _DIFFERENCE * start
+        k = _DIFFERENCE * end
         shifts = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)], dtype=float)
         at = self._terms(start + shifts[:, :1] * h, end + shifts[:, 1:] * k, price)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -171,15 +181,18 @@ class EnergyLaws:
             (two * self._start * self._end).sum(axis=0),
             (two * self._end**2).sum(axis=0),
         ]
-        below, above = weight / (b[inner] - self._low), weight / (self._high - b[inner])
-        bounds, bounds_second = above - below, (below**2 + above**2) / weight
+        below = weight / (b[inner] - self._low)
+        above = weight / (self._high - b[inner])
+        bounds = above - below
+        bounds_second = (below**2 + above**2) / weight
         gradient = by_end[:-1] + by_start[1:] + bounds
         straight = np.zeros_like(b)
         ss, se, ee = (x + y for x, y in zip(_semidefinite(*second), barrier, strict=True))
         straight[inner] = _step(gradient, ee[:-1] + ss[1:] + bounds_second, se[inner])
         # By slowness: db/dy = -2 y^-3 and d2b/dy2 = 6 y^-4.
         ss, se, ee = (x + y for x, y in zip(second, barrier, strict=True))
-        slope, bend = -2 * b**1.5, 6 * b**2
+        slope = -2 * b**1.5
+        bend = 6 * b**2
         ss, se, ee = _semidefinite(
             slope[:-1] ** 2 * ss + bend[:-1] * by_start,
             slope[:-1] * slope[1:] * se,
@@ -191,7 +204,9 @@ class EnergyLaws:
 
     def _value(self, price: float, b: Array, weight: float) -> Array:
         """Sum with the barrier [trials] of b [..., N + 1]; infinite beyond the limits."""
-        inner, before, after = b[..., 1:-1], b[..., :-1], b[..., 1:]
+        inner = b[..., 1:-1]
+        before = b[..., :-1]
+        after = b[..., 1:]
         slack = 1.0 - self._start * before[..., None, :] - self._end * after[..., None, :]
         slack = slack.reshape(*b.shape[:-1], -1)
         left = [slack, inner - self._low, (self._high - inner) / self._high]
@@ -211,13 +226,18 @@ def _step(gradient: Array, diagonal: Array, beside: Array) -> Array:
 
 def _semidefinite(ss: Array, se: Array, ee: Array) -> tuple[Array, Array, Array]:
     """Symmetric 2 x 2 matrices [N] without their negative eigenvalues."""
-    mean, half = 0.5 * (ss + ee), 0.5 * (ss - ee)
+    mean = 0.5 * (ss + ee)
+    half = 0.5 * (ss - ee)
     radius = np.hypot(half, se)
-    low, high = np.maximum(mean - radius, 0.0), np.maximum(mean + radius, 0.0)
+    low = np.maximum(mean - radius, 0.0)
+    high = np.maximum(mean + radius, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        cos, sin = half / radius, se / radius
-    cos, sin = np.where(radius > 0, cos, 1.0), np.where(radius > 0, sin, 0.0)
-    mean, radius = 0.5 * (low + high), 0.5 * (high - low)
+        cos = half / radius
+        sin = se / radius
+    cos = np.where(radius > 0, cos, 1.0)
+    sin = np.where(radius > 0, sin, 0.0)
+    mean = 0.5 * (low + high)
+    radius = 0.5 * (high - low)
     return mean + radius * cos, radius * sin, mean - radius * cos
 
 
@@ -268,12 +288,14 @@ def _time_optimal(arm: PathDynamics, limits: PathLimits, source: str) -> TimeLaw
 
         def __init__(self, share: float) -> None:
             super().__init__()
-            self.dof, self.identical = arm.slope.shape[1], True
+            self.dof = arm.slope.shape[1]
+            self.identical = True
             self._squares = np.stack([0.0 * fastest, share**2 * fastest], axis=1)
             self.set_discretization_type(DiscretizationType.Collocation)
 
         def compute_constraint_params(self, path: object, gridpoints: Array) -> tuple[object, ...]:
-            zero, one = np.zeros_like(along), np.ones(count)
+            zero = np.zeros_like(along)
+            one = np.ones(count)
             return along, across, zero, np.eye(count), one, None, self._squares
 
     path = toppra.SplineInterpolator(arm.s, arm.path(arm.s))

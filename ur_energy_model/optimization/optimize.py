@@ -68,13 +68,19 @@ class Stages:
 
     def __init__(self, report: Progress | None) -> None:
         self._report = report or (lambda fraction, text: None)
-        self._text, self._from, self._until = "", 0.0, 0.0
-        self._done, self._expected = 0, 1
+        self._text = ""
+        self._from = 0.0
+        self._until = 0.0
+        self._done = 0
+        self._expected = 1
 
     def begin(self, text: str, start: float, until: float, expected: int = 1) -> None:
         """Begin a stage that leads from a fraction of the whole towards another one."""
-        self._text, self._from, self._until = text, start, until
-        self._done, self._expected = 0, max(expected, 1)
+        self._text = text
+        self._from = start
+        self._until = until
+        self._done = 0
+        self._expected = max(expected, 1)
         self._report(start, text)
 
     def step(self) -> None:
@@ -158,7 +164,8 @@ def optimize_cycle(
     moving = ([part for part in parts if part.stretch.moving] for parts in (after, typed.parts))
     steps = (step for step in sheet if step.do != "wait")
     typed_durations = [part.stretch.plan.duration for part in typed.parts if part.stretch.moving]
-    energy, new_energy = total_energy(before), total_energy(after)
+    energy = total_energy(before)
+    new_energy = total_energy(after)
     ceiling = _ceiling(problem, sheets, typed, min(new_energy, typed.energy))
     as_fast = problem.run(problem.fastest_laws, std=False)
     saved_with_copies = None
@@ -294,12 +301,14 @@ def saving_interval(
     Parameter errors are the same before and after. The model's error in the energy of motion is a
     relative one, with a common part and a part of each time law.
     """
-    energy, new = total_energy(before), total_energy(after)
+    energy = total_energy(before)
+    new = total_energy(after)
     motion, new_motion = (abs(sum(part.motion for part in parts)) for parts in (before, after))
     parameters = [sum(part.sensitivity for part in parts) for parts in (before, after)]
     ratio = new / energy
     by_parameter = parameters[1] - ratio * parameters[0]
-    own, other = MOTION_ERROR * new_motion, MOTION_ERROR * ratio * motion
+    own = MOTION_ERROR * new_motion
+    other = MOTION_ERROR * ratio * motion
     by_motion = own**2 + other**2 - 2 * CORRELATION * own * other
     deviation = 100.0 * float(np.sqrt(np.sum(np.square(by_parameter)) + by_motion)) / energy
     saving = 100.0 * (1.0 - ratio)
@@ -335,11 +344,14 @@ def _ceiling(
 
     `found` is the least energy of a cycle of the same duration that was found so far [J].
     """
-    cycle, options, wall = problem.cycle, problem.options, problem.model.wall_of(problem.robot)
+    cycle = problem.cycle
+    options = problem.options
+    wall = problem.model.wall_of(problem.robot)
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
     before = total_energy(problem.recorded)
     wall_before = wall.of_cycle(before, cycle.duration)
-    free, asked = problem, (options.jerk, options.max_speedup, options.recorded_limits or None)
+    free = problem
+    asked = (options.jerk, options.max_speedup, options.recorded_limits or None)
     if any(move.kept for move in cycle.moves) or asked != (None, None, None):
         usual = max(problem.limits.tool_speed / TOOL_SPEED_SHARE, TOOL_SPEED)
         wide = OptimizationOptions(tool_speed=usual)
@@ -350,7 +362,8 @@ def _ceiling(
         best = free.allocator.allocate(duration, typed.price)
         ideal = free.run(best.laws, best.waiting, kept=False, std=False)
         found = min(found, total_energy(ideal))
-    step, second_less = min(1.0, 0.5 * (duration - problem.shortest)), None
+    step = min(1.0, 0.5 * (duration - problem.shortest))
+    second_less = None
     if step >= SHORTEST_STEP * duration:
         shorter = sheets.cheapest(duration - step)
         saved = wall.of_cycle(typed.energy, typed.duration)

@@ -148,7 +148,8 @@ class OptimizedCycle:
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --json`."""
-        cycle, names = self.cycle, ("recorded", "typed", "time_optimal")
+        cycle = self.cycle
+        names = ("recorded", "typed", "time_optimal")
         return {
             "ceiling": self.ceiling.as_json(),
             "sheet": [step.as_json(number) for number, step in enumerate(self.sheet, 1)],
@@ -165,8 +166,11 @@ class OptimizedCycle:
         }
 
     def _move_json(self, each: OptimizedMove) -> dict[str, Any]:
-        move, step, scale = each.move, each.step, self.cycle.scaling
-        one, unit = move.programmed, pendant_unit(move.kind)
+        move = each.move
+        step = each.step
+        scale = self.cycle.scaling
+        one = move.programmed
+        unit = pendant_unit(move.kind)
         return {
             **_named(move, ("start", "duration", "energy", "kind", "peak_power")),
             "speed": math.nan if one is None else one.speed,

@@ -90,7 +90,8 @@ def holding_power(
     model: EnergyModel, dynamics: ArmDynamics, q: Array, temperature: Array | None
 ) -> Array:
     """Power of the whole arm at rest at joint positions [k, n], W."""
-    zero, link = np.zeros_like(q), dynamics.gravity_torque(q)
+    zero = np.zeros_like(q)
+    link = dynamics.gravity_torque(q)
     return model.from_link_torque(link, zero, zero, temperature=temperature, std=False).total_power
 
 
@@ -100,7 +101,8 @@ def point_velocities(dynamics: ArmDynamics, q: Array, qd: Array) -> tuple[Array,
     At joint positions and velocities [k, n]. The elbow is the far end of the second moving link.
     """
     links, joints = dynamics.frames(q)
-    axes, origins = joints[..., :3, 2], joints[..., :3, 3]
+    axes = joints[..., :3, 2]
+    origins = joints[..., :3, 3]
     n = q.shape[1]
     jacobian = np.zeros((len(q), 2, n, 3))
     for point, link in enumerate((min(2, n), n)):
@@ -147,16 +149,21 @@ class PathDynamics:
         temperature: Array | None = None,
         intervals: int | None = None,
     ) -> None:
-        self.model, self.dynamics, self.temperature = model, dynamics, temperature
+        self.model = model
+        self.dynamics = dynamics
+        self.temperature = temperature
         time, q, qd = move
         self.duration = float(time[-1] - time[0])  # of the recorded move [s]
         if np.median(np.diff(time)) > _FINE:
             fine = np.linspace(time[0], time[-1], int((time[-1] - time[0]) / _FINE) + 2)
-            q, time = np.asarray(CubicHermiteSpline(time, q, qd)(fine)), fine
+            q = np.asarray(CubicHermiteSpline(time, q, qd)(fine))
+            time = fine
         way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
         share = way / way[-1]
         kept = np.concatenate([[True], np.diff(share) > _TINY])
-        share, q, time = share[kept], q[kept], time[kept]
+        share = share[kept]
+        q = q[kept]
+        time = time[kept]
         duration = float(time[-1] - time[0])
         self._recorded = ((time - time[0]) / duration, share, duration)
         knots = _FEWEST
@@ -224,7 +231,8 @@ class PathDynamics:
 
     def _powers(self, speed: Array, rate: Array) -> tuple[DrivePowers, Array]:
         """Powers, and accelerations of the joints, with all intervals in one row."""
-        v, a = speed[..., None], rate[..., None]
+        v = speed[..., None]
+        a = rate[..., None]
         n = self.slope.shape[1]
         qd = (self.slope * v).reshape(-1, n)
         qdd = (self.slope * a + self.curvature * v**2).reshape(-1, n)
@@ -273,12 +281,15 @@ class PathDynamics:
         across = [self.curvature, -self.curvature, centrifugal, -centrifugal]
         bound, along, across = (np.concatenate(x, axis=1).T for x in (bound, along, across))
         bound = np.maximum(bound, 1e-3)
-        g, c, squares = along / bound, across / bound, fastest**2
+        g = along / bound
+        c = across / bound
+        squares = fastest**2
         if limits.recorded:
             b = self.recorded_squared_speed()
             used = g * np.diff(b) / (2 * self.steps) + c * 0.5 * (b[1:] + b[:-1])
             used = np.maximum(RECORDED_MARGIN * used, 1.0)
-            g, c = g / used, c / used
+            g = g / used
+            c = c / used
             squares = np.maximum(squares, RECORDED_MARGIN * b)
         return g, c, squares
 
@@ -349,11 +360,13 @@ class TimeLaw:
         """Integral of the path parameter, itself, its speed and its rate at times [k]."""
         nodes = np.concatenate([[0.0], np.cumsum(self.steps)])
         inside = np.clip(time, 0.0, nodes[-1])
-        v, s = np.sqrt(self.b), self.arm.s
+        v = np.sqrt(self.b)
+        s = self.arm.s
         rates = (v[1:] - v[:-1]) / self.steps
         areas = s[:-1] * self.steps + v[:-1] * self.steps**2 / 2 + rates * self.steps**3 / 6
         k = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
-        since, rate = inside - nodes[k], rates[k]
+        since = inside - nodes[k]
+        rate = rates[k]
         area = np.concatenate([[0.0], np.cumsum(areas)])[k]
         area = area + (s[k] + (v[k] / 2 + rate * since / 6) * since) * since
         area = area + np.maximum(time - nodes[-1], 0.0)
@@ -376,7 +389,9 @@ def with_jerk_limit(law: TimeLaw, limit: float) -> TimeLaw:
     """
     if np.isinf(limit):
         return law
-    goal, low, high = MARGIN * limit, 0.0, LONGEST * law.duration
+    goal = MARGIN * limit
+    low = 0.0
+    high = LONGEST * law.duration
     longest = replace(law, window=high)
     excess = longest.jerk(PERIOD) / goal
     if excess > 1.0:

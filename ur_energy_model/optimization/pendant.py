@@ -103,15 +103,19 @@ class Step:
 
     def text(self, what: Literal["speed", "acceleration", "wait", "energy"]) -> str:
         """Old and new value with unit, such as "60 → 31.5 °/s"; one value where it stays."""
-        old, new = getattr(self, what), getattr(self, f"new_{what}")
+        old = getattr(self, what)
+        new = getattr(self, f"new_{what}")
         if old is None or new is None:
             return "–"
         if what == "energy":
             return f"{old:.1f} → {new:.1f}"
         if what == "wait":
-            first, last, unit = f"{old:.2f}", f"{new:.2f}", "s"
+            first = f"{old:.2f}"
+            last = f"{new:.2f}"
+            unit = "s"
         else:
-            first, last = _digits(old), _digits(new)
+            first = _digits(old)
+            last = _digits(new)
             per = "/s" if what == "speed" else "/s²"
             unit = ("°" if self.do == "moveJ" else "mm") + per
         return f"{last} {unit}" if old == new else f"{first} → {last} {unit}"
@@ -260,10 +264,12 @@ def typed_stretches(cycle: WorkCycle, sheet: Sequence[Step]) -> list[Stretch]:
     for step in sheet:
         if step.do == "wait":
             continue
-        move, stretch = cycle.moves[step.move], recorded[step.move]
+        move = cycle.moves[step.move]
+        stretch = recorded[step.move]
         if move.programmed and step.new_speed is not None and step.new_acceleration is not None:
             units = typed_units(cycle, move.kind)
-            speed, acceleration = step.new_speed * units[0], step.new_acceleration * units[1]
+            speed = step.new_speed * units[0]
+            acceleration = step.new_acceleration * units[1]
             stretch = sampled_stretch(move.programmed.motion(speed, acceleration), move.payload)
         out += with_rest(stretch, waited[step.move], move.rest.payload)
     return out

@@ -119,7 +119,8 @@ def optimize_plan(
     if wait < PERIOD:
         pieces = [(times * (length / end), *motion)]
     else:  # it stands where that takes less
-        still, first = np.zeros((2, q.shape[1])), bool(holding[0] < holding[1])
+        still = np.zeros((2, q.shape[1]))
+        first = bool(holding[0] < holding[1])
         here = np.repeat(motion[0][:1] if first else motion[0][-1:], 2, axis=0)
         begin = np.array([0.0, wait - REST] if first else [end + REST, length])
         pieces = [(times + first * wait, *motion), (begin, here, still, still)]

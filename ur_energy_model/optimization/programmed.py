@@ -73,18 +73,22 @@ def programmed_move(
     step = q[-1] - q[0]
     leading = int(np.abs(step).argmax())
     distance = float(abs(step[leading]))
-    off, share = np.inf, np.zeros(len(q))
+    off = np.inf
+    share = np.zeros(len(q))
     if distance >= SHORTEST:
         share = (q[:, leading] - q[0, leading]) / step[leading]
         off = float(np.abs(q - q[0] - share[:, None] * step).max())
-    line = None if off <= EXACT else _tool_line(q, robot, np.zeros(6) if tool is None else tool)
+    line = None
+    if off > EXACT:
+        flange = np.zeros(6)
+        line = _tool_line(q, robot, flange if tool is None else tool)
     if off <= JOINT_TOLERANCE and (line is None or off <= line.off):
-        return ProgrammedMove(
-            "moveJ", *fit_trapezoid(time, _monotone(share) * distance), q[0], q[-1]
-        )
+        fitted = fit_trapezoid(time, _monotone(share) * distance)
+        return ProgrammedMove("moveJ", *fitted, q[0], q[-1])
     if line is None:
         return None
-    return ProgrammedMove("moveL", *fit_trapezoid(time, line.progress), q[0], q[-1], line.path)
+    fitted = fit_trapezoid(time, line.progress)
+    return ProgrammedMove("moveL", *fitted, q[0], q[-1], line.path)
 
 
 class _ToolLine(NamedTuple):
@@ -100,15 +104,20 @@ def _tool_line(q: Array, robot: RobotDescription, tool: Array) -> _ToolLine | No
     kinematics = ArmKinematics(robot)
     some = np.round(np.linspace(0, len(q) - 1, min(len(q), _CHECKED))).astype(int)
     poses = np.array([matrix_of(kinematics.forward(each, tool)) for each in q[some]])
-    first, last = poses[0], poses[-1]
+    first = poses[0]
+    last = poses[-1]
     moved = poses[:, :3, 3] - first[:3, 3]
     turned = np.array([pin.log3(first[:3, :3].T @ pose[:3, :3]) for pose in poses])
-    shift, turn = last[:3, 3] - first[:3, 3], pin.log3(first[:3, :3].T @ last[:3, :3])
-    length, angle = float(np.linalg.norm(shift)), float(np.linalg.norm(turn))
+    shift = last[:3, 3] - first[:3, 3]
+    turn = pin.log3(first[:3, :3].T @ last[:3, :3])
+    length = float(np.linalg.norm(shift))
+    angle = float(np.linalg.norm(turn))
     if length > SHORTEST:
-        distance, share = length, moved @ shift / length**2
+        distance = length
+        share = moved @ shift / length**2
     elif angle > SHORTEST:
-        distance, share = angle, turned @ turn / angle**2
+        distance = angle
+        share = turned @ turn / angle**2
     else:
         return None
     off = float(np.linalg.norm(moved - share[:, None] * shift, axis=1).max())
@@ -138,7 +147,8 @@ def fit_trapezoid(time: Array, progress: Array) -> tuple[float, float, float]:
     In the mean square of the travelled distance, at times since the start of the move [k], s, from
     0 to the whole one [k].
     """
-    distance, duration = float(progress[-1]), float(time[-1])
+    distance = float(progress[-1])
+    duration = float(time[-1])
     slowest = distance / duration
 
     def profile(parameters: Array) -> Trapezoid:

@@ -79,7 +79,8 @@ def find_cycle(
     starts = np.array([motion.time[moves[0].first] for moves in found.moves])
     durations = motion.time[list(found.ends)] - starts
     chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
-    power, measured = motion.telemetry.bus_power, None
+    power = motion.telemetry.bus_power
+    measured = None
     if power is not None and np.isfinite(power).all():
         measured = cycle_energies(motion, found, power)
     warmth = columns.get("joint_temperatures")
@@ -125,15 +126,18 @@ def _moves(
         for rows, there in OperatingConditions(setup).parts(motion.telemetry)
         for _ in range(rows.start, rows.stop)
     ]
-    spans, tool = found.moves[chosen], recorded_tool(motion.telemetry, robot)
+    spans = found.moves[chosen]
+    tool = recorded_tool(motion.telemetry, robot)
     start = float(motion.time[spans[0].first])
     coarse = motion.period > SLOW_SAMPLES and not motion.measured
     moves = []
     for k, span in enumerate(spans):
         rows = slice(span.first, span.last + 1)
-        time, qd = motion.time[rows], motion.qd[rows].copy()
+        time = motion.time[rows]
+        qd = motion.qd[rows].copy()
         qd[0] = qd[-1] = 0.0
-        since, q = time - time[0], motion.q[rows]
+        since = time - time[0]
+        q = motion.q[rows]
         programmed = programmed_move(since, q, robot, tool)
         # Copies of the same work in one program have lines of their own.
         lines = {run.move.line(motion) for run in found.runs[k]}
@@ -224,7 +228,8 @@ def _leading(moves: Sequence[Move], lead: float) -> int:
     waits = moves[-1].rest.waits
     first = moves[0].lines[0] if moves[0].lines else 0
     functions = max((line for move in moves for line in move.lines if line < first), default=0)
-    leading, left = 0, lead + SAME_LINE
+    leading = 0
+    left = lead + SAME_LINE
     for wait in reversed(waits):
         left -= wait.duration
         if left < 0.0 and not any(functions < line < first for line in wait.lines):
@@ -272,7 +277,8 @@ def _waits_without_lines(duration: float, lead: float) -> Waits:
     last = min(lead, duration) if lead >= SHORTEST_WAIT else 0.0
     first = duration - last
     if 0.0 < first < LONGEST_PAUSE and last:
-        first, last = 0.0, duration
+        first = 0.0
+        last = duration
     return [(round(time, 2), ()) for time in (first, last) if time >= SHORTEST_WAIT]
 
 
@@ -308,7 +314,9 @@ def _waits_by_line(
     While the line is that of the move before or after, the controller is busy itself. Lines that
     change quickly are a loop that waits for a signal: one wait.
     """
-    lines, first, before = motion.telemetry.columns.get(LINE), move.last, move.line(motion)
+    lines = motion.telemetry.columns.get(LINE)
+    first = move.last
+    before = move.line(motion)
     if lines is None or not before or not np.isfinite(lines[first : last + 1]).all():
         return None
     own = (before, int(lines[min(last + 2, len(lines) - 1)]))
@@ -351,7 +359,8 @@ def recorded_switching(telemetry: Telemetry) -> Switching | None:
     The state in between is the lowest robot_mode reached; everything else between two stretches
     of running counts as change.
     """
-    power, modes = telemetry.bus_power, telemetry.columns.get("robot_mode")
+    power = telemetry.bus_power
+    modes = telemetry.columns.get("robot_mode")
     if power is None or modes is None:
         return None
     off = np.asarray(~np.isin(modes, BRAKES_RELEASED) & (modes < BACKDRIVE))
@@ -360,7 +369,9 @@ def recorded_switching(telemetry: Telemetry) -> Switching | None:
         if not off[run.start] or run.start == 0 or run.stop == len(off):
             continue
         rows = slice(run.start - 1, run.stop + 1)
-        time, there, drawn = telemetry.time[rows], modes[rows], power[rows]
+        time = telemetry.time[rows]
+        there = modes[rows]
+        drawn = power[rows]
         low = there == there[1:-1].min()
         low_time = float(np.diff(time, append=time[-1])[low].sum())
         low_power = float(drawn[low].mean())

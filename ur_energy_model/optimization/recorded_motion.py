@@ -90,7 +90,8 @@ def read_motion(
         return RecordedMotion(telemetry, *targets, measured=False, cut=cut)
     # Measured positions, low-passed at the cut-off that planned trajectories have too.
     telemetry.require("actual_q", purpose="the motion of a cycle")
-    time, measured = telemetry.time, telemetry["actual_q"]
+    time = telemetry.time
+    measured = telemetry["actual_q"]
     step = float(np.median(np.diff(time)))
     grid = np.linspace(time[0], time[-1], max(round((time[-1] - time[0]) / step), 1) + 1)
     even = np.stack([np.interp(grid, time, column) for column in measured.T], axis=1)
@@ -151,7 +152,8 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
     A move ends where all joints stand still, also if only for an instant between two samples.
     Blended moves, which do not stop, are one move.
     """
-    speed, gaps = np.abs(motion.qd).max(axis=1), motion.telemetry.gaps
+    speed = np.abs(motion.qd).max(axis=1)
+    gaps = motion.telemetry.gaps
     moving = speed > (STANDSTILL_SPEED if motion.measured else STILL_TARGET)
     moving[_instant_stops(motion)] = False
     moving[[0, -1]] &= speed[[0, -1]] > NEARLY_STILL
@@ -163,7 +165,8 @@ def find_moves(motion: RecordedMotion) -> list[MoveSpan]:
         for rows in equal_runs(moving)
         if moving[rows.start] and rows.start > 0 and rows.stop < len(moving)
     ]
-    most, out = round(SETTLING / motion.period), [MoveSpan(0, 0)]
+    most = round(SETTLING / motion.period)
+    out = [MoveSpan(0, 0)]
     for k, (first, last) in enumerate(whole):
         # Slow beginnings and ends are included, so that each move starts where one ended.
         lowest = max(first - most, out[-1].last)
@@ -189,9 +192,11 @@ def _instant_stops(motion: RecordedMotion) -> Mask:
     direction than it came in.
     """
     speed = np.linalg.norm(motion.qd, axis=1)
-    inner, out = speed[1:-1], np.zeros(len(speed), dtype=bool)
+    inner = speed[1:-1]
+    out = np.zeros(len(speed), dtype=bool)
     at = np.flatnonzero((inner <= speed[:-2]) & (inner < speed[2:]) & (inner > 0.0)) + 1
-    low, high = np.maximum(at - 2, 0), np.minimum(at + 2, len(speed) - 1)
+    low = np.maximum(at - 2, 0)
+    high = np.minimum(at + 2, len(speed) - 1)
     change = np.minimum(speed[low] - speed[at], speed[high] - speed[at]) / 2
     straight = (motion.qd[low] * motion.qd[high]).sum(axis=1)
     turned = straight < np.cos(TURN) * np.maximum(speed[low] * speed[high], 1e-12)

@@ -25,8 +25,12 @@ from ur_energy_model.optimization.pendant import (
     typed_stretches,
     typed_units,
 )
-from ur_energy_model.optimization.trapezoids import TOLERANCE
-from ur_energy_model.optimization.typed_values import TypedLine, Values, best_values
+from ur_energy_model.optimization.typed_values import (
+    TOLERANCE,
+    TypedLine,
+    Values,
+    best_values,
+)
 
 TRIALS = 3  # of values that keep all limits, before a line stays as recorded
 
@@ -90,7 +94,8 @@ class SheetProblem:
         self._wait, self._holding = self._place_of_waiting(waits)
 
     def _line(self, moves: tuple[int, ...]) -> TypedLine:
-        problem, cycle = self._problem, self._cycle
+        problem = self._problem
+        cycle = self._cycle
         first = cycle.moves[moves[0]].programmed
         assert first is not None
         units = typed_units(cycle, first.kind)
@@ -107,7 +112,8 @@ class SheetProblem:
         Where it costs least among those that need not stay, as the part comes there; none, and the
         end of the cycle, if all must stay.
         """
-        cycle, holding = self._cycle, self._problem.holding
+        cycle = self._cycle
+        holding = self._problem.holding
         found: tuple[tuple[int, int], ...] = ()
         least = (math.inf, 0.0)
         for places in waits:
@@ -116,7 +122,8 @@ class SheetProblem:
                 continue
             power = sum(holding[k] for k, _ in places) / len(places)
             if (power, -slack[0].duration) < least:
-                found, least = places, (power, -slack[0].duration)
+                found = places
+                least = (power, -slack[0].duration)
         return found, least[0] if found else holding[-1]
 
     def cheapest(self, duration: float) -> TypedCycle:
@@ -125,7 +132,8 @@ class SheetProblem:
         Where trapezoids cannot be as fast as that, the cycle is as short as they allow; where the
         recorded values take less energy in the same time, they stay.
         """
-        problem, cycle = self._problem, self._cycle
+        problem = self._problem
+        cycle = self._cycle
         tried = [self._found(duration, self._holding)]
         if problem.options.power_off_after is not None and cycle.switching is not None:
             tried.append(self._found(duration, cycle.switching.power))
@@ -135,7 +143,8 @@ class SheetProblem:
 
     def _found(self, duration: float, holding: float) -> TypedCycle:
         """The sheet for a power of waiting [W]; lines keep all limits as they are run."""
-        cycle, lines = self._cycle, dict(self._lines)
+        cycle = self._cycle
+        lines = dict(self._lines)
         trials: Counter[tuple[int, ...]] = Counter()
         while True:
             moving = {k for moves in lines for k in moves}

@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
-from ur_energy_model.optimization.programmed import TYPED_DIGITS
-from ur_energy_model.optimization.trapezoids import TrapezoidEnergies, durations
+from ur_energy_model.optimization.path import PathDynamics, PathLimits
+from ur_energy_model.optimization.programmed import TYPED_DIGITS, ProgrammedMove
+from ur_energy_model.trajectory.motions import Trapezoid
 from ur_energy_model.typing import Array, Mask
 
 SPEEDS, SHAPES = 24, 9  # candidates of a line at first: speeds, and shapes for each of them
@@ -60,7 +62,9 @@ class TypedLine:
         units: Values,
     ) -> None:
         self._moves = {move: moves.count(move) for move in moves}
-        self._recorded, self._most, self._units = recorded, most, units
+        self._recorded = recorded
+        self._most = most
+        self._units = units
         self._longest = max(move.distance for move in moves)
         slowest = max(move.slowest for move in moves)
         fastest = min(most.speed, min(move.fastest for move in moves))
@@ -70,7 +74,9 @@ class TypedLine:
         self._lowest = speeds[0]
         #: candidates [k]: speed and shape [k, 2]; time of all moves, s; their energy, J, with the
         #: price of an unusual acceleration, infinite beyond a limit
-        self.shapes, self.time, self.energy = np.zeros((0, 2)), np.zeros(0), np.zeros(0)
+        self.shapes = np.zeros((0, 2))
+        self.time = np.zeros(0)
+        self.energy = np.zeros(0)
         own = 1.0 + recorded.speed**2 / (recorded.acceleration * self._longest)
         grid = np.stack(np.meshgrid(speeds, shapes, indexing="ij"), axis=-1).reshape(-1, 2)
         self._add(np.concatenate([grid, [[recorded.speed, own]]]))
@@ -103,7 +109,8 @@ class TypedLine:
     def _add(self, shapes: Array) -> None:
         shapes = shapes[(shapes[:, 0] >= self._lowest * (1.0 - 1e-9))]
         speed, acceleration = self._values(shapes)
-        time, energy = np.zeros(len(shapes)), np.zeros(len(shapes))
+        time = np.zeros(len(shapes))
+        energy = np.zeros(len(shapes))
         for move, times in self._moves.items():
             taken, spent = move(speed, acceleration)
             time += times * taken
@@ -148,7 +155,8 @@ class TypedLine:
 
     def taken(self, values: Values) -> float:
         """What all moves of the line take with values [s]."""
-        speed, acceleration = np.array([values.speed]), np.array([values.acceleration])
+        speed = np.array([values.speed])
+        acceleration = np.array([values.acceleration])
         return sum(
             times * float(durations(move.distance, speed, acceleration)[0])
             for move, times in self._moves.items()
@@ -188,7 +196,8 @@ def best_values(lines: Sequence[TypedLine], time: float, holding: float) -> Choi
     taken = sum(float(line.time[k]) for line, k in zip(lines, chosen, strict=True))
     # Candidates leave a little of the time; where it is scarce, all moves are slower by it.
     slower = max(time / taken, 1.0) if price > LOWEST and taken > 0.0 else 1.0
-    values, left = [], 0.0
+    values = []
+    left = 0.0
     for line, number in zip(lines, chosen, strict=True):
         goal = slower * float(line.time[number])
         typed, used = line.rounded(number, slower, goal + left)
@@ -207,13 +216,111 @@ def _choose(lines: Sequence[TypedLine], time: float, holding: float) -> tuple[li
     chosen, taken = at(LOWEST)
     if taken <= time:
         return chosen, LOWEST
-    low, high = np.log(LOWEST), np.log(HIGHEST)
+    low = np.log(LOWEST)
+    high = np.log(HIGHEST)
     chosen, taken = at(HIGHEST)
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
         numbers, taken = at(float(np.exp(middle)))
         if taken <= time:
-            chosen, high = numbers, middle
+            chosen = numbers
+            high = middle
         else:
             low = middle
     return chosen, float(np.exp(high))
+
+
+# Energies of a move with any speed and acceleration: trapezoids on its path, many at once. Speed
+# and acceleration give the speed at each place of the path, so that torques and powers of many
+# pairs of values are one calculation on the intervals of the path. Values are chosen with it;
+# energies that are printed are those of the sampled motion.
+
+TOLERANCE = 1.001
+"""Factor by which typed values may exceed a limit: the recording's own are among the limits."""
+PROGRESS_SAMPLES = 400  # of a moveL, from which the progress of its tool is found
+ROWS = 4000  # intervals that are calculated together: more do not fit into the processor's cache
+
+
+def durations(distance: float, speed: Array, acceleration: Array) -> Array:
+    """Of trapezoids [k], s, from rest to rest, with speeds and accelerations [k]."""
+    peak = np.minimum(speed, np.sqrt(distance * acceleration))
+    return np.asarray(distance / peak + peak / acceleration)
+
+
+class TrapezoidEnergies:
+    """Duration and energy of a programmed move for speeds and accelerations, within limits.
+
+    The move is run by an arm on the path of the recorded move. Speeds are those of the leading
+    joint or of the tool, as in `ProgrammedMove`.
+    """
+
+    def __init__(self, move: ProgrammedMove, arm: PathDynamics, limits: PathLimits) -> None:
+        self.distance = move.distance
+        self._arm = arm
+        self._limits = limits
+        self._progress, self._slope = _progress(move, arm)
+        self._fastest = arm.fastest(limits)
+
+    @property
+    def slowest(self) -> float:
+        """Least mean speed at which the leading joint is not slower than steady friction."""
+        return self._arm.slowest * self.distance
+
+    @property
+    def fastest(self) -> float:
+        """Speed above which no place of the path keeps the limits of speed."""
+        return float((self._fastest * self._slope)[1:-1].max())
+
+    def __call__(self, speed: Array, acceleration: Array) -> tuple[Array, Array]:
+        """Durations [k], s, and energies at the supply [k], J, of pairs of values [k].
+
+        The energy is infinite where a limit is exceeded.
+        """
+        taken = durations(self.distance, speed, acceleration)
+        together = max(1, ROWS // len(self._arm.steps))
+        parts = [
+            self._energy(speed[k : k + together], acceleration[k : k + together])
+            for k in range(0, len(speed), together)
+        ]
+        power = np.concatenate([energy / time for energy, time in parts])
+        return taken, power * taken
+
+    def _energy(self, speed: Array, acceleration: Array) -> tuple[Array, Array]:
+        """Energies [k], J, and durations [k], s, as the intervals of the path give them."""
+        arm = self._arm
+        limits = self._limits
+        v = speed[:, None]
+        a = acceleration[:, None]
+        ramps = 2.0 * a * np.minimum(self._progress, self.distance - self._progress)
+        squared = np.minimum(np.maximum(ramps, 0.0), v**2)
+        path_speed = np.sqrt(squared) / self._slope
+        mean = 0.5 * (path_speed[:, 1:] + path_speed[:, :-1])
+        rate = np.diff(path_speed**2, axis=1) / (2.0 * arm.steps)
+        demand, torque, joint_acceleration = arm.powers(mean, rate)
+        floor = arm.model.bus.floor
+        energy = (np.maximum(demand, floor) * arm.steps / mean).sum(axis=1)
+        kept = (
+            (path_speed <= TOLERANCE * self._fastest).all(axis=1)
+            & _within(torque, limits.torque)
+            & _within(joint_acceleration, limits.acceleration)
+        )
+        return np.where(kept, energy, np.inf), (arm.steps / mean).sum(axis=1)
+
+
+def _within(values: Array, limit: Array) -> Mask:
+    """Whether values [k, N, n] keep limits [n], for each k."""
+    return np.asarray((np.abs(values).max(axis=1) <= TOLERANCE * limit).all(axis=1))
+
+
+def _progress(move: ProgrammedMove, arm: PathDynamics) -> tuple[Array, Array]:
+    """Travel [N + 1] at the ends of the intervals of a path, and its derivative by the path."""
+    if move.line is None:  # straight in joint space: travel is proportional to the path
+        return move.distance * arm.s, np.full(len(arm.s), move.distance)
+    motion = move.motion(move.speed, move.acceleration)
+    time = np.linspace(0.0, motion.duration, PROGRESS_SAMPLES)
+    q, _, _ = motion.sample(time)
+    travel, _, _ = Trapezoid(move.distance, move.speed, move.acceleration).sample(time)
+    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
+    further = np.concatenate([[True], np.diff(way) > 0.0])
+    along = PchipInterpolator(way[further] / way[-1], travel[further])
+    return np.clip(along(arm.s), 0.0, move.distance), np.asarray(along(arm.s, 1))
