@@ -82,6 +82,21 @@ def test_recordings_together_are_one_after_another() -> None:
     assert year.energy == pytest.approx(50.0 * 8760.0 * 3600.0 / 400.0)
 
 
+def test_alike_measures_of_several_recordings_are_one() -> None:
+    """Three recordings of one program, and one of another: savings and errors are summed."""
+    alike = [
+        Measures.ranked([measure("moves", 50.0 * cycles, 5.0 * cycles, cycles)], [], 100.0)
+        for cycles in (4.0, 8.0, 6.0)
+    ]
+    other = Measures.ranked([measure("moves", 900.0, 9.0, 9.0)], [], 100.0)
+    found = Measures.together([*alike, other]).measures
+    assert {each.cycles for each in found} == {9.0, 18.0}
+    (one,) = [each for each in found if each.cycles == 18.0]
+    assert one.saving.energy == pytest.approx(50.0 * 18.0)
+    assert one.saving.std == pytest.approx(5.0 * 18.0)
+    assert "3 recordings" in one.title
+
+
 def test_every_kind_has_words() -> None:
     none = Measures.ranked([], [Omitted(kind, "nothing repeats") for kind in KINDS], 0.0)
     (line,) = text_lines(none, Tariff())

@@ -34,7 +34,7 @@ LOG_FIELDS: tuple[str, ...] = (
 """RTDE fields that a log uses beside those of the calculator, where the source has them."""
 
 SETTLING = 0.15  # begin of a rest whose power is not that of holding: the arm still swings [s]
-SHORTEST_REST = 0.3  # of which the power of holding is taken [s]
+SHORTEST_REST = 0.5  # of which the power of holding is taken [s]
 LONGEST_STOP = 60.0  # rest from which on it is a pause, in which an arm could be switched off [s]
 MOST_PLACES = 256  # places that are remembered; a program with more has no typical one
 MOST_CYCLES = 10_000  # that are remembered, the newest

@@ -186,7 +186,7 @@ def _payload_measures(
     """The measure of setting the right payload; it is one for all contradictions about it."""
     wrong = [each for each in contradictions if each.subject == "payload"]
     if not wrong:
-        return [Omitted("payload", "the currents do not contradict the payload that was set")]
+        return [Omitted("payload", "nothing in the currents contradicts the payload that was set")]
     first = wrong[0]
     seconds = sum(place.seconds for place in log.places)
     energy = sum(place.seconds * place.power for place in log.places)

@@ -174,9 +174,19 @@ class Measures:
 
     @classmethod
     def together(cls, parts: Sequence[Measures]) -> Measures:
-        """Those of several recordings, which are one after another in a year's work."""
+        """Those of several recordings, which are one after another in a year's work.
+
+        Measures that are alike, as of recordings of the same program, are one.
+        """
         seconds = sum(part.seconds for part in parts)
-        found = [each for part in parts for each in part.measures]
+        groups: list[list[Measure]] = []
+        for each in (each for part in parts for each in part.measures):
+            known = next((group for group in groups if _are_alike(group[0], each)), None)
+            if known is None:
+                groups.append([each])
+            else:
+                known.append(each)
+        found = [_as_one(group) for group in groups]
         omitted = [each for part in parts for each in part.omitted]
         return cls.ranked(found, omitted, seconds)
 
@@ -212,6 +222,34 @@ class Measures:
             "per_year": amounts(self.per_year(measure, tariff), tariff),
             "year": year_words(measure, tariff),
         }
+
+
+def _are_alike(one: Measure, other: Measure) -> bool:
+    """Whether measures of two recordings are the same: the saving of a cycle is, within errors."""
+    if (one.kind, one.place) != (other.kind, other.place):
+        return False
+    first = one.per_cycle or one.saving
+    second = other.per_cycle or other.saving
+    return abs(first.energy - second.energy) <= first.std + second.std
+
+
+def _as_one(group: Sequence[Measure]) -> Measure:
+    """Measures of several recordings that are alike as one, in the words of the largest.
+
+    Their errors are those of one model, and add up. What is saved so often a year does not become
+    more by further recordings.
+    """
+    largest = max(group, key=lambda each: each.saving.wall_energy)
+    if len(group) == 1:
+        return largest
+    title = f"{largest.title} (alike in {len(group)} recordings)"
+    if largest.times_per_year is not None:
+        return replace(largest, title=title)
+    savings = np.array([each.saving for each in group])
+    cycles = sum(each.cycles for each in group)
+    return replace(
+        largest, title=title, saving=Saving(*savings.sum(axis=0).tolist()), cycles=cycles
+    )
 
 
 def unsure_reasons(unsure: Sequence[Measure]) -> list[Omitted]:
