@@ -62,7 +62,7 @@ def launched(cell: Cell, name: str, *more: dict[str, str], **given: str) -> subp
     return cell.run_command(command, AMENT_PREFIX_PATH=sys.prefix)
 
 
-def ended(child: subprocess.Popen[str], timeout: float = 90.0) -> str:
+def ended(child: subprocess.Popen[str], timeout: float = 240.0) -> str:
     try:
         output, _ = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -161,7 +161,7 @@ for arguments in (["-r", "__ns:=cell1"], ["-p", "a"], ["--nope"]):
 def test_errors_end_a_process_with_one_line(cell: Cell) -> None:
     """Unexpected ones anywhere, and arguments that ROS cannot parse."""
     child = cell.run_command([sys.executable, "-c", PROGRAM])
-    output, _ = child.communicate(timeout=60.0)
+    output, _ = child.communicate(timeout=240.0)
     lines = [line for line in output.splitlines() if line.strip()]
     (file,) = (cell.folder / "ros_log").glob("*_errors.txt")
     assert file.read_text().count("Traceback") >= 4

@@ -64,7 +64,7 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]  # values by name a
 
 
 def fetched(address: object, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://{address}{path}", timeout=240) as answer:
         text: str = answer.read().decode()
         return text
 

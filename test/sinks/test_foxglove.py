@@ -142,7 +142,7 @@ def test_hostile_requests_leave_the_server_as_it_is(
     address = ("127.0.0.1", delivery.address.port)
     with ExitStack() as held:
         for request in (*REQUESTS, *(b"" for _ in range(200))):
-            client = held.enter_context(socket.create_connection(address, timeout=60))
+            client = held.enter_context(socket.create_connection(address, timeout=240))
             with suppress(OSError):  # it may be refused before it is complete
                 client.sendall(request)
         good = FoxgloveClient(delivery.address.port)
@@ -169,7 +169,7 @@ def test_the_client_of_foxglove_gets_every_message(delivery: FoxgloveDelivery) -
             until(lambda: delivery.subscriptions.total() == len(topics))
             for reading in READINGS[1:9]:
                 delivery.deliver(reading)
-            output, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=240)
         finally:
             process.kill()
     lines = [json.loads(line) for line in output.splitlines()]

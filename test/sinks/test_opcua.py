@@ -279,7 +279,9 @@ def test_node_opcua_reads_follows_and_calls(server: OpcuaServer, tmp_path: Path)
     script = Path(__file__).with_name("ask_server.js")
     command = ["node", str(script), server.url, "plc", "secret"]
     try:
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90)
+        found = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=240
+        )
     finally:
         done.set()
         feeder.join()

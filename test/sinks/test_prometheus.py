@@ -98,7 +98,7 @@ def test_slow_clients_do_not_lock_scrapes_out(
     address, over = ("127.0.0.1", page.address.port), threading.Event()
 
     def slow() -> None:
-        with suppress(OSError), socket.create_connection(address, timeout=60) as client:
+        with suppress(OSError), socket.create_connection(address, timeout=240) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
             while not over.wait(0.02):
                 client.sendall(b"x")

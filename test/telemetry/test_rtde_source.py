@@ -373,7 +373,9 @@ def test_the_robot_is_known_and_the_name_of_its_program_follows(peer, monkeypatc
         assert info.program == "palletize"
         dashboard.program = "Loaded program: other.urp"
         names, tick = [], 10
-        while len(names) < 200 and names[-1:] != ["other"]:
+        deadline = time.monotonic() + 240.0
+        while names[-1:] != ["other"]:
+            assert time.monotonic() < deadline
             peer.send_ticks([tick])
             tick += 1
             names += [batch.info.program for batch in read(source, 1)]
@@ -393,7 +395,7 @@ def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch
     link = LinkOptions(dashboard_port=closed_port(), silence=1.0)
     with RtdeSource(host, fields=tuple(TABLE), link=link, patience=30.0) as source:
         read(source, 500)
-        deadline = time.monotonic() + 60.0
+        deadline = time.monotonic() + 240.0
         while source.status.reconnects == 0:  # a slow machine fills buffers more slowly
             assert time.monotonic() < deadline
             time.sleep(STALL)  # as a reader that was stopped
@@ -410,7 +412,7 @@ def test_stalls_of_both_sides_end_with_samples(simulate, fresh_host, monkeypatch
 
 def wait_for_new_samples(source):
     """Read what waited in buffers, until samples come that were just taken."""
-    end = time.monotonic() + 60.0
+    end = time.monotonic() + 240.0
     while time.monotonic() < end:
         batch = source.read(0.2)
         if batch is not None and HOST_CLOCK.now() - batch.stamp[-1] < 1_000_000_000:

@@ -36,7 +36,8 @@ PORT = 30004
 CONNECT_TIMEOUT = 3.0
 REPLY_TIMEOUT = 2.0
 RECEIVE_SIZE = 1 << 18
-MAX_MESSAGES = 100
+MAX_MESSAGES = 200
+"""Most messages of the controller that are kept: a late burst has many."""
 MAX_EARLY = 1 << 20  # bytes of data packages that may come in front of a reply
 MOST_IN_A_ROW = 20
 """Packets without a sample among them that may be left out: more are no packets of RTDE, such as

@@ -20,7 +20,7 @@ from ur_energy_model.errors import ControllerError, InputError, WrongRobotError
 from ur_energy_model.telemetry.clock import HOST_CLOCK
 from ur_energy_model.telemetry.fields import ENERGY_FIELDS, FIELDS
 from ur_energy_model.telemetry.rtde import dashboard_client
-from ur_energy_model.telemetry.rtde.connection import PORT, RtdeConnection
+from ur_energy_model.telemetry.rtde.connection import MAX_MESSAGES, PORT, RtdeConnection
 from ur_energy_model.telemetry.rtde.dashboard_client import (
     SIMULATED_SERIAL_PREFIX,
     ControllerIdentity,
@@ -46,7 +46,7 @@ SILENCE = 4.0
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
 OUTAGE_SECONDS, OUTAGE_PERIODS = 0.5, 5.0
 """Shortest time without samples that is reported as an outage: in seconds, and sample periods."""
-MAX_EVENTS = 200
+MAX_EVENTS = MAX_MESSAGES  # most events that are kept, of which most are messages
 RATE_SAMPLES, RATE_SECONDS = 10, 0.2
 """Most packets, and time of packets, from which the rate is learned when the source is entered."""
 RATE_TOLERANCE = 0.2
