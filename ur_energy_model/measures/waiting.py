@@ -11,6 +11,7 @@ power at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,10 @@ UNSEEN_STD = 3.0
 """The same of a power of holding that was not measured but modelled [W], where too few measured
 ones show how far the model is off."""
 _ENOUGH_RESTS = 3
+SETTLING_SHARE = 0.003
+"""Standard deviation of what another place of a wait changes beyond the power of holding, relative
+to the energy of the cycle: how the arm settles, and what friction carries as the next move begins.
+On simulated arms it was up to 0.4 %."""
 
 
 class _Stop(NamedTuple):
@@ -73,41 +78,18 @@ def pose_measures(
         payload: the actual one, where it is known; None for the one that was set.
     """
     stops = _stops(model, cycle, log, payload)
-    cheapest = min(stops, key=lambda each: each.power + each.std)
     moved = sum(move.energy for move in cycle.moves)
     waited = sum(stop.power * rest.duration for stop, rest in zip(stops, cycle.rests, strict=True))
+    free = [
+        places
+        for places in cycle.shared_waits
+        if not any(cycle.rests[k].waits[j].kept for k, j in places)
+    ]
     found: list[Finding] = []
-    free = 0
-    for places in cycle.shared_waits:
-        waits = [cycle.rests[k].waits[j] for k, j in places]
-        if any(wait.kept for wait in waits):
-            continue
-        free += 1
-        seconds = sum(wait.duration for wait in waits)
-        energy = sum(
-            wait.duration * stops[k].power for wait, (k, _) in zip(waits, places, strict=True)
-        )
-        saved = energy - seconds * cheapest.power
-        if saved < LEAST_SHARE * (moved + waited):
-            continue
-        dearest = max((stops[k] for k, _ in places), key=lambda each: each.std)
-        std = seconds * float(np.hypot(dearest.std, cheapest.std))
-        power = energy / seconds
-        line = waits[0].lines
-        where = f"line {line[0]}" if line else f"after {stops[places[0][0]].words()}"
-        there = cheapest.words()
-        found.append(
-            Measure(
-                kind="pose",
-                title=f"the arm waits {seconds:.2f} s per cycle ({where}) where holding it takes "
-                f"{power:.1f} W; at the end of {there} it takes {cheapest.power:.1f} W",
-                action=f"move this wait behind {there} (joints {_degrees(cheapest.q)} degrees)",
-                saving=saving_while_running(wall, cycles * saved, cycles * std, power=power),
-                cycles=cycles,
-                condition="only time is waited for there, no part and no signal",
-                place=where,
-            )
-        )
+    for places in free:
+        saving = _moved_wait(cycle, stops, places, moved + waited)
+        if saving.saved >= LEAST_SHARE * (moved + waited):
+            found.append(saving.measure(cycles, wall))
     if found:
         return found
     reason = "the program has no wait that is longer than those of grippers and sensors"
@@ -116,8 +98,60 @@ def pose_measures(
     return [Omitted("pose", reason)]
 
 
-def _degrees(q: Array) -> str:
-    return ", ".join(f"{angle:.0f}" for angle in np.rad2deg(q))
+class _MovedWait(NamedTuple):
+    """A wait of the program that is moved behind another stop, per cycle."""
+
+    seconds: float  # of all steps that its line runs [s]
+    power: float  # of holding the arm now, whole arm at the supply [W]
+    where: str  # it is now
+    to: _Stop  # where it is moved
+    std: float  # of what is saved [J]
+
+    @property
+    def saved(self) -> float:
+        """Energy that is saved at the supply [J]."""
+        return self.seconds * (self.power - self.to.power)
+
+    def measure(self, cycles: float, wall: WallModel) -> Measure:
+        """The measure, of so many cycles."""
+        angles = ", ".join(f"{angle:.0f}" for angle in np.rad2deg(self.to.q))
+        there = self.to.words()
+        return Measure(
+            kind="pose",
+            title=f"the arm waits {self.seconds:.2f} s per cycle ({self.where}) where holding it "
+            f"takes {self.power:.1f} W; at the end of {there} it takes {self.to.power:.1f} W",
+            action=f"move this wait behind {there} (joints {angles} degrees)",
+            saving=saving_while_running(
+                wall, cycles * self.saved, cycles * self.std, power=self.power
+            ),
+            cycles=cycles,
+            condition="only time is waited for there, no part and no signal",
+            place=self.where,
+        )
+
+
+def _moved_wait(
+    cycle: WorkCycle, stops: Sequence[_Stop], places: Sequence[tuple[int, int]], energy: float
+) -> _MovedWait:
+    """The wait at places of a cycle, by numbers of the move and the wait, at the cheapest stop.
+
+    `energy` is that of the cycle at the supply [J].
+    """
+    # By the end of the interval: a stop that is less certain is chosen only if it is worth it.
+    to = min(stops, key=lambda stop: stop.power + stop.std)
+    waits = [cycle.rests[k].waits[j] for k, j in places]
+    here = [stops[k] for k, _ in places]
+    seconds = sum(wait.duration for wait in waits)
+    spent = sum(wait.duration * stop.power for wait, stop in zip(waits, here, strict=True))
+    holding_std = seconds * float(np.hypot(max(stop.std for stop in here), to.std))
+    line = waits[0].lines
+    return _MovedWait(
+        seconds=seconds,
+        power=spent / seconds,
+        where=f"line {line[0]}" if line else f"after {here[0].words()}",
+        to=to,
+        std=float(np.hypot(holding_std, SETTLING_SHARE * energy)),
+    )
 
 
 def _stops(

@@ -17,8 +17,8 @@ NAMES: Mapping[Kind, str] = {
     "payload": "set the right payload",
     "pose": "wait in a cheaper pose",
     "pause": "switch off in pauses",
-    "moves": "other speeds and accelerations",
-    "line": "other values",
+    "moves": "other speeds of all moves",
+    "line": "other speed of one line",
     "cold_start": "fewer cold starts",
 }
 MOST_SHOWN = 8  # measures that are shown in a terminal
