@@ -11,6 +11,7 @@ import pytest
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.work_log import LoggedCycle, WorkLog
 from ur_energy_model.measures.cold_start import cold_start_measures
+from ur_energy_model.measures.find import cycles_in
 from ur_energy_model.measures.measure import (
     KINDS,
     Kind,
@@ -23,6 +24,7 @@ from ur_energy_model.measures.measure import (
 )
 from ur_energy_model.measures.words import no_measure, text_lines
 from ur_energy_model.model.wall import generic_wall, wall_from_vector
+from ur_energy_model.optimization.cycle import Move, Rest, WorkCycle
 
 WALL = wall_from_vector(np.array([10.0, 20.0, 40.0, 1.1, 1e-4]), np.zeros((5, 5)), "meter")
 
@@ -165,3 +167,41 @@ def test_no_cold_start_where_none_shows(
     (found,) = cold_start_measures(logged(energy, warming), WALL)
     assert isinstance(found, Omitted)
     assert reason in found.reason
+
+
+# How many cycles a recording contains: 5 s of motion and 5 s of rest each.
+
+
+def work_cycle(motion: float, duration: float, count: int, found_by: str = "program") -> WorkCycle:
+    zero = np.zeros((2, 6))
+    move = Move(0.0, np.array([0.0, motion]), zero, zero, rest=Rest(duration - motion))
+    return WorkCycle("bag", "ur5e", found_by, duration, (move,), count, None, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("cycle", "logged_cycles", "moving", "seconds", "pause", "expected"),
+    [
+        (work_cycle(5.0, 10.0, 30), 100, 500.0, 1000.0, 0.0, 100.0),  # only its begin was read
+        (work_cycle(5.0, 10.0, 6), 6, 34.0, 68.0, 0.0, 6.8),  # with parts at both ends
+        (work_cycle(5.0, 10.0, 6), 6, 30.0, 660.0, 600.0, 6.0),
+        (work_cycle(5.0, 10.0, 6), 6, 90.0, 180.0, 0.0, 8.0),  # and other work
+        (work_cycle(25.0, 50.0, 6), 100, 500.0, 1000.0, 0.0, 20.0),  # slow samples: five loops
+        (work_cycle(2.5, 5.0, 12), 100, 500.0, 1000.0, 0.0, 200.0),
+        (work_cycle(5.0, 10.0, 4), 0, 22.0, 44.0, 0.0, 4.4),
+        (work_cycle(5.0, 10.0, 1, "whole"), 0, 5.0, 10.0, 0.0, 1.0),
+    ],
+)
+def test_cycles_of_a_recording(
+    cycle: WorkCycle,
+    logged_cycles: int,
+    moving: float,
+    seconds: float,
+    pause: float,
+    expected: float,
+) -> None:
+    log = WorkLog()
+    log.cycles.extend([LoggedCycle(10.0, 500.0, 5.0, 300.0, 30.0)] * logged_cycles)
+    log.moving_seconds = moving
+    log.seconds = seconds
+    log.pauses.seconds = pause
+    assert cycles_in(log, cycle) == pytest.approx(expected)

@@ -16,7 +16,7 @@ from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import RecordingError, UrEnergyError
-from ur_energy_model.measures.cold_start import ALIKE, cold_start_measures
+from ur_energy_model.measures.cold_start import ALIKE, alike, cold_start_measures
 from ur_energy_model.measures.measure import (
     Finding,
     Kind,
@@ -141,16 +141,26 @@ def _of_one_cycle(found: Finding) -> Finding:
 def cycles_in(log: WorkLog, cycle: WorkCycle) -> float:
     """Number of cycles of this kind that a recording contains, with the parts at its ends.
 
-    The incomplete cycles at both ends count by their time in motion, as all else that moved there
-    may be other work.
+    The log has the cycles of all of the recording, `cycle` is from its begin. Slow samples may show
+    several loops of a program as one cycle in one of them: their times in motion are multiples
+    then. The incomplete cycles at both ends count by their time in motion, up to `EDGES` in all and
+    to the time of work, as what else moved may be other work.
     """
-    motion = sum(move.duration for move in cycle.moves)
-    alike = sum(abs(each.motion_time - motion) <= ALIKE * motion for each in log.cycles)
     if cycle.found_by == "whole":
         return 1.0
-    complete = max(cycle.count, alike)
+    motion = sum(move.duration for move in cycle.moves)
+    complete = float(cycle.count)
+    usual = alike(list(log.cycles))
+    if usual:
+        of_usual = float(np.median([each.motion_time for each in usual]))
+        larger = max(of_usual, motion)
+        multiple = round(larger / min(of_usual, motion))
+        if abs(larger - multiple * min(of_usual, motion)) <= ALIKE * larger:
+            loops = len(usual) * multiple if of_usual > motion else len(usual) / multiple
+            complete = max(complete, loops)
     left = log.moving_seconds / motion - complete
-    return complete + min(max(left, 0.0), EDGES)
+    room = (log.seconds - log.pauses.seconds) / cycle.duration - complete
+    return complete + max(min(left, room, EDGES), 0.0)
 
 
 def _command(
