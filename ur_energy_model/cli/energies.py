@@ -39,6 +39,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.consistency.contradiction import with_contradictions
+from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.prediction import predict_energy, too_weak
@@ -152,7 +153,7 @@ def _estimated(
     from ur_energy_model.identification.payload_check import payload_contradictions
     from ur_energy_model.measures.find import find_measures
 
-    log = WorkLog()
+    log = WorkLog(detector=detector_of_recording(bag))
     summary = estimate_energy(
         model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
     )

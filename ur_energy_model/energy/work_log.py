@@ -103,6 +103,8 @@ class WorkLog:
 
     Args:
         script: of the program, whose nodes are named; None without one.
+        detector: of the cycles; None for one that finds them on the way. A recording has one that
+            has seen it as a whole (`detector_of_recording`).
 
     Attributes:
         cycles: complete ones, in order.
@@ -113,7 +115,7 @@ class WorkLog:
         program: energy by line of the program; None before the first sample.
     """
 
-    def __init__(self, script: Script | None = None) -> None:
+    def __init__(self, script: Script | None = None, detector: CycleDetector | None = None) -> None:
         self.cycles: deque[LoggedCycle] = deque(maxlen=MOST_CYCLES)
         self.places: list[RestPlace] = []
         self.pauses = Pauses()
@@ -125,7 +127,7 @@ class WorkLog:
         self._channels: Channels | None = None
         self._meter = EnergyMeter(0)
         self._counter = CycleCounter()
-        self._detector = CycleDetector()
+        self._detector = CycleDetector() if detector is None else detector
         self._off_seconds = 0.0  # time while the arm was switched off [s]
         self._off_energy = 0.0  # in that time [J]
         self._rest: _Rest | None = None

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
-from ur_energy_model.energy.cycles import Trigger
+from ur_energy_model.energy.cycles import Trigger, detector_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.tariff import Tariff
@@ -168,7 +168,7 @@ def make_report(
         show(0.0, f"evaluating {label}")
         metrics = evaluate(model, bag, payload=payload, same_arm=same_arm).as_json()
         show(0.4, f"energy of {label}")
-        log = WorkLog()
+        log = WorkLog(detector=detector_of_recording(bag))
         energy = estimate_energy(model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add)
         log.finish()
         contradictions = payload_contradictions(model, bag, stated=payload)
