@@ -36,9 +36,9 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.arm_options import ArmOptions
 from ur_energy_model.simulation.client_interfaces import ScriptSession
 from ur_energy_model.simulation.control_box import ControlBox, SimulatedIdentity
-from ur_energy_model.simulation.simulated_arm import SimulatedArm
+from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
-from ur_energy_model.trajectory.motions import Hold
+from ur_energy_model.trajectory.motions import Chain, Hold, move
 
 SCRIPT = parse_script(
     """\
@@ -286,6 +286,25 @@ def test_a_simulated_program_line_by_line(tmp_path: Path) -> None:
         assert got[name] == pytest.approx(joules, abs=0.02 * step.sum())
     clear = sorted(expected, key=lambda name: -expected[name])
     assert max(got, key=lambda name: got[name]) == clear[0]
+
+
+def test_a_cycle_with_an_outage_is_not_among_the_cycles(tmp_path: Path) -> None:
+    """Within the third of four cycles 0.5 s are missing, and with them the energy of that time."""
+    there = np.array([0.0, -1.6, 1.6, -1.6, -1.6, 0.0])
+    away = there + 0.4
+    cycle = Chain([move(there, away, 1.5, 3.0, 0.5), move(away, there, 1.0, 3.0, 0.7)])
+    motion = Chain([*cycle.moves] * 6)
+    arm = SimulatedArm(load_robot("ur5e"), motion=motion, seed=5)
+    telemetry = record_arm(arm, motion.duration)
+    telemetry = changed(telemetry, script_control_line=np.full(len(telemetry), 3.0))
+    since = telemetry.time - telemetry.time[0] - 2.3 * cycle.duration
+    kept = (since < 0.0) | (since > 0.5)
+    model = generic_model("ur5e")
+    whole = profile_program(model, write_bag(tmp_path / "whole", telemetry)).as_json()["cycles"]
+    bag = write_bag(tmp_path / "gap", telemetry.select(kept))
+    found = profile_program(model, bag).as_json()["cycles"]
+    assert found["count"] == whole["count"] - 1
+    assert found["energy"] == pytest.approx(whole["energy"], rel=0.005)
 
 
 def test_shifts(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ class Spent(NamedTuple):
         return Spent(*map(sub, self, before or (0, 0.0, 0.0)))
 
 
+class _AtMark(NamedTuple):
+    """What was spent until a mark of cycles."""
+
+    energy: Array  # by place [places], J
+    lost: float  # time in gaps [s]
+
+
 class ProgramEnergy:
     """Energy of every place in a program, batch by batch.
 
@@ -88,7 +95,7 @@ class ProgramEnergy:
         here: the place at the last sample.
         net: integrals of the channels by place [places, channels], J.
         seconds, peak: time [s] and largest total power [W] by place.
-        cycles: total energy of each complete cycle by place [J].
+        cycles: total energy of each complete cycle without a gap by place [J].
         shifts: what was spent before each shift, by its begin.
     """
 
@@ -98,7 +105,8 @@ class ProgramEnergy:
         self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
         self.cycles: list[Array] = []
         self.shifts: dict[datetime, dict[Part, Spent]] = {}
-        self._marks: deque[Array] = deque(maxlen=MOST_MARKS)
+        self._marks: deque[_AtMark] = deque(maxlen=MOST_MARKS)
+        self._lost = 0.0  # time in gaps so far [s]
         self.here, self._line, self._total = NOWHERE, -1, channels.arm["total"]
         self._power, self._of = np.zeros((1, len(channels))), np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
@@ -130,6 +138,7 @@ class ProgramEnergy:
             known, inverse = np.unique(places, return_inverse=True)
             weights = np.zeros((len(known), len(places)))
             steps = table.steps.bridged[rows]
+            self._lost += float(table.steps.lost[rows].sum())
             weights[inverse, np.arange(len(places))] = trapezoid_weights(steps)
             self.net[known] += weights @ np.concatenate((self._power, power))
             self.seconds[known] += weights.sum(axis=1)
@@ -176,11 +185,15 @@ class ProgramEnergy:
 
     def _mark(self, mark: Mark) -> None:
         """Take a mark of cycles; energies until then of those that are complete with it."""
-        self._marks.append(self.net[:, self._total].copy())
+        self._marks.append(_AtMark(self.net[:, self._total].copy(), self._lost))
         known = len(self._marks) - 1
         for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
-            first, last = self._marks[-1 - begin], self._marks[-1 - end]
-            self.cycles.append(last - np.pad(first, (0, len(last) - len(first))))
+            first = self._marks[-1 - begin]
+            last = self._marks[-1 - end]
+            if last.lost > first.lost:  # the energy in the gap is not known
+                continue
+            more = len(last.energy) - len(first.energy)
+            self.cycles.append(last.energy - np.pad(first.energy, (0, more)))
 
 
 # The profile of a recording.
