@@ -137,7 +137,12 @@ def test_the_right_payload_is_set(
     low, high = payload["per_cycle"]["interval"]
     assert low <= energies[0] - energies[1] <= high
     assert high - low < 0.1 * energies[0]
-    assert all(each["kind"] != "payload" for each in measures(capsys, model_file, as_set))
+    right = measures(capsys, model_file, as_set)
+    assert all(each["kind"] != "payload" for each in right)
+    # What else is predicted is for the payload that the arm carries, whatever was set.
+    for kind in ("moves", "pose"):
+        saved, of_right = (the_only(each, kind)["per_cycle"] for each in (found, right))
+        assert saved["energy"] == pytest.approx(of_right["energy"], rel=0.1)
 
 
 # A shift that begins with work and goes on after a break.

@@ -150,7 +150,7 @@ def _estimated(
     `payload`: the one that the user states; None for the one that was set. `how`: further
     arguments of `estimate_energy`.
     """
-    from ur_energy_model.identification.payload_check import payload_contradictions
+    from ur_energy_model.identification.payload_check import wrong_payload
     from ur_energy_model.measures.find import find_measures
 
     log = WorkLog(detector=detector_of_recording(bag))
@@ -158,15 +158,16 @@ def _estimated(
         model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add, **how
     )
     log.finish()
-    contradictions = payload_contradictions(model, bag, stated=payload)
+    wrong = wrong_payload(model, bag, stated=payload)
     measures = find_measures(
         model,
         bag,
         log,
         model_path=model_path,
-        contradictions=contradictions,
+        wrong_payload=wrong,
         payload=payload,
     )
+    contradictions = () if wrong is None else (wrong.contradiction,)
     return Estimate(with_contradictions(summary, contradictions), measures)
 
 

@@ -153,7 +153,7 @@ def measures_seen(
         UrEnergyError: what was seen cannot be written or read.
         OSError: there is no room for it.
     """
-    from ur_energy_model.identification.payload_check import payload_contradictions
+    from ur_energy_model.identification.payload_check import wrong_payload
     from ur_energy_model.measures.find import find_measures
 
     work = arm.finished_work()
@@ -171,7 +171,7 @@ def measures_seen(
             seen,
             log,
             model_path=model_path,
-            contradictions=payload_contradictions(model, seen),
+            wrong_payload=wrong_payload(model, seen),
             named=bag,
             host=host if bag is None else None,
         )

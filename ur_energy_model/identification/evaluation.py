@@ -221,15 +221,22 @@ def measure(
     )
 
 
-def identify_session(model: EnergyModel, bag: str | Path, *, enough: float = np.inf) -> Session:
+def identify_session(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    enough: float = np.inf,
+) -> Session:
     """The session of a recording: standby from standstill, friction from motion.
 
-    `enough`: time in motion after which the rest of the bag is not used for friction [s].
+    `payload`: the actual one, where another is set in the controller. `enough`: time in motion
+    after which the rest of the bag is not used for friction [s].
 
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    recording, setups = read_for_comparison(model, bag, enough=enough)
+    recording, setups = read_for_comparison(model, bag, payload=payload, enough=enough)
     with closing(recording):
         follower = FrictionAnchor(model)
         deque(compare(model, recording, setups, follower), maxlen=0)

@@ -187,6 +187,7 @@ class ShownPayload(NamedTuple):
     mass: float  # without constraint [kg]; below zero by errors, and of a wrong mounting or arm
     std: float  # [kg]
     least: float  # smallest difference that counts [kg]
+    payload: Payload = Payload()  # physically possible, with its centre of mass
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -245,7 +246,12 @@ def _warnings(
         )
         return
     # What the model does not explain of its own arm makes the payload as much less certain.
-    shown = ShownPayload(estimate.shown_mass, estimate.mass_std * max(unexplained, 1.0), least)
+    shown = ShownPayload(
+        estimate.shown_mass,
+        estimate.mass_std * max(unexplained, 1.0),
+        least,
+        estimate.payload,
+    )
     low, high = shown.interval
     found, set_mass = max(shown.mass, 0.0), max(in_controller, 0.0)
     compared = not np.isnan(in_controller) and (same is True or unexplained <= 1.0)

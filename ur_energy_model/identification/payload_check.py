@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -239,9 +240,24 @@ the mass of all links: errors of links and friction that its deviation does not 
 one UR10e that were identified with an undeclared payload were 0.14 kg off."""
 
 
+class WrongPayload(NamedTuple):
+    """A payload that was set in the controller, or stated by the user, and the actual one."""
+
+    contradiction: Contradiction
+    shown: Payload  # by the currents
+
+
 def payload_contradictions(
     model: EnergyModel, bag: str | Path, *, stated: Payload | None = None
 ) -> tuple[Contradiction, ...]:
+    """The contradiction of `wrong_payload`, if there is one."""
+    found = wrong_payload(model, bag, stated=stated)
+    return () if found is None else (found.contradiction,)
+
+
+def wrong_payload(
+    model: EnergyModel, bag: str | Path, *, stated: Payload | None = None
+) -> WrongPayload | None:
     """The payload that was set in the controller, or stated by the user, against the currents.
 
     With a model of the recorded arm its torque constants are known; else, as with a generic model,
@@ -254,21 +270,20 @@ def payload_contradictions(
         stated: payload that the user states; None for the one set in the controller.
 
     Returns:
-        One at most; none where both agree, and where the recording does not show the payload: too
-        little motion, a payload that changes, no currents, or a model that does not fit.
+        None where both agree, and where the recording does not show the payload: too little motion,
+        a payload that changes, no currents, or a model that does not fit.
     """
     try:
         with closing(read_recording(bag, model.description(), enough=_LONGEST)) as recording:
-            found = _contradicted(model, recording, stated)
+            return _contradicted(model, recording, stated)
     except UrEnergyError:  # what the recording lacks is reported by what needs it
-        return ()
-    return () if found is None else (found,)
+        return None
 
 
 def _contradicted(
     model: EnergyModel, recording: Recording, stated: Payload | None
-) -> Contradiction | None:
-    """The contradiction of a recording that was read, None without one."""
+) -> WrongPayload | None:
+    """`wrong_payload` of a recording that was read."""
     if len(recording.payloads) > 1:
         return None
     robot = model.description()
@@ -288,8 +303,10 @@ def _contradicted(
     mass = setup.payload.mass if stated is None else stated.mass
     if not shown or not all(each is not None and _contradicts(each, mass) for each in shown):
         return None
-    assert shown[-1] is not None
-    return contradiction_of_payload(mass, shown[-1], by_user=stated is not None)
+    last = shown[-1]
+    assert last is not None
+    contradiction = contradiction_of_payload(mass, last, by_user=stated is not None)
+    return WrongPayload(contradiction, last.payload)
 
 
 def _contradicts(shown: ShownPayload, mass: float) -> bool:
@@ -309,7 +326,7 @@ def _shown_by_type(
     if not checks:
         return None
     (check,) = checks
-    return ShownPayload(check.mass, check.std, check.least)
+    return ShownPayload(check.mass, check.std, check.least, check.payload)
 
 
 def _shown_by_own_arm(
@@ -331,4 +348,5 @@ def _shown_by_own_arm(
     if unexplained > 1.0 and not sure:
         return None
     least = max(_LEAST_DIFFERENCE, _LEAST_OF_LINKS * float(model.description().mass.sum()))
-    return ShownPayload(found.shown_mass, found.mass_std * max(unexplained, 1.0), least)
+    std = found.mass_std * max(unexplained, 1.0)
+    return ShownPayload(found.shown_mass, std, least, found.payload)

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import RecordingError, UrEnergyError
+from ur_energy_model.identification.payload_check import WrongPayload
 from ur_energy_model.measures.cold_start import ALIKE, alike, cold_start_measures
 from ur_energy_model.measures.measure import (
     Finding,
@@ -53,7 +52,7 @@ def find_measures(
     log: WorkLog,
     *,
     model_path: str | Path | None = None,
-    contradictions: Sequence[Contradiction] = (),
+    wrong_payload: WrongPayload | None = None,
     payload: Payload | None = None,
     named: str | Path | None = None,
     host: str | None = None,
@@ -65,19 +64,21 @@ def find_measures(
         bag: recording of the work.
         log: what the arm did in it, finished.
         model_path: of the model, for commands to type; None for one that is to be identified.
-        contradictions: between what was set and the recording.
-        payload: the actual one, if it is known to be another than the one that was set.
+        wrong_payload: the payload that was set, or stated, and the one that the currents show; None
+            where they agree. What is predicted is for the latter.
+        payload: that the user states; None for the one that was set.
         named: the user's recording, where `bag` is a part of it; None for `bag`.
         host: address of the controller, where `bag` has what was seen live and will not stay, so
             that commands begin with a recording; None for a recording of the user's.
     """
     wall = model.wall_of()
-    in_session = in_session_of(model, bag, enough=ENOUGH)
+    carried = payload if wrong_payload is None else wrong_payload.shown
+    in_session = in_session_of(model, bag, payload=carried, enough=ENOUGH)
     cycles = 0.0
     switching: Switching | None = None
     of_cycle: list[Finding]
     try:
-        cycle = _work_cycle(in_session, bag, payload, log.seconds)
+        cycle = _work_cycle(in_session, bag, carried, log.seconds)
     except UrEnergyError as error:
         of_cycle = [Omitted(kind, reason_of(error)) for kind in _OF_CYCLES]
     else:
@@ -85,14 +86,14 @@ def find_measures(
         cycles = cycles_in(log, cycle)
         switching = cycle.switching
         of_cycle = [
-            *pose_measures(in_session, cycle, cycles, log, wall, payload),
+            *pose_measures(in_session, cycle, cycles, log, wall, carried),
             *moves_measures(in_session, cycle, cycles, wall, command),
             *line_measures(in_session, cycle, cycles, log, wall, command),
         ]
         if cycle.found_by == "whole":
             of_cycle = [_of_one_cycle(each) for each in of_cycle]
     found = [
-        *_payload_measures(in_session, log, cycles, wall, contradictions),
+        *_payload_measures(in_session, log, cycles, wall, wrong_payload),
         *pause_measures(in_session, log, wall, switching),
         *cold_start_measures(log, wall),
         *of_cycle,
@@ -191,13 +192,12 @@ def _payload_measures(
     log: WorkLog,
     cycles: float,
     wall: WallModel,
-    contradictions: Sequence[Contradiction],
+    wrong: WrongPayload | None,
 ) -> list[Finding]:
-    """The measure of setting the right payload; it is one for all contradictions about it."""
-    wrong = [each for each in contradictions if each.subject == "payload"]
-    if not wrong:
+    """The measure of setting the right payload."""
+    if wrong is None:
         return [Omitted("payload", "nothing in the currents contradicts the payload that was set")]
-    first = wrong[0]
+    found = wrong.contradiction
     seconds = sum(place.seconds for place in log.places)
     energy = sum(place.seconds * place.power for place in log.places)
     power = energy / seconds if seconds > 0.0 else model.bus.standby
@@ -205,12 +205,12 @@ def _payload_measures(
     return [
         Measure(
             kind="payload",
-            title=f"{first.stated}, but {first.shown} ({first.evidence})",
-            action=first.remedy,
+            title=f"{found.stated}, but {found.shown} ({found.evidence})",
+            action=found.remedy,
             saving=saving_while_running(wall, 0.0, std, power=power),
             cycles=cycles,
-            condition="the motion stays the same, and takes as much; what is predicted of it is "
-            "right afterwards",
+            condition="the motion stays the same, and takes as much; what is predicted here is "
+            "for the payload that the currents show",
             certainty=FOUND,
         )
     ]

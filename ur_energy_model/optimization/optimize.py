@@ -17,6 +17,7 @@ from ur_energy_model.errors import IdentificationError, InputError, RecordingErr
 from ur_energy_model.identification.evaluation import identify_session
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.model.setup import Payload
 from ur_energy_model.optimization.cycle import (
     OptimizationOptions,
     StretchEnergy,
@@ -282,13 +283,20 @@ def predicted_saving(
     )
 
 
-def in_session_of(model: EnergyModel, bag: str | Path, *, enough: float = np.inf) -> EnergyModel:
+def in_session_of(
+    model: EnergyModel,
+    bag: str | Path,
+    *,
+    payload: Payload | None = None,
+    enough: float = np.inf,
+) -> EnergyModel:
     """The model with standby power and friction of the recording, where it shows them.
 
-    `enough`: time in motion that is used for friction [s].
+    `payload`: the actual one, where another is set in the controller. `enough`: time in motion that
+    is used for friction [s].
     """
     try:
-        return model.in_session(identify_session(model, bag, enough=enough))
+        return model.in_session(identify_session(model, bag, payload=payload, enough=enough))
     except (RecordingError, IdentificationError):  # it shows no session, or not enough of one
         return model
 

@@ -23,7 +23,7 @@ from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.base_parameters import FullRegressor, regroup, snapped_to_axis
 from ur_energy_model.identification.evaluation import POWERS, evaluate, r2_words
-from ur_energy_model.identification.payload_check import payload_contradictions
+from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.identification.pipeline import payload_doubts
 from ur_energy_model.identification.quality import Motion
 from ur_energy_model.identification.torque_constants import split_inertia
@@ -171,14 +171,15 @@ def make_report(
         log = WorkLog(detector=detector_of_recording(bag))
         energy = estimate_energy(model, bag, same_arm=same_arm, fields=LOG_FIELDS, observe=log.add)
         log.finish()
-        contradictions = payload_contradictions(model, bag, stated=payload)
-        energy = with_contradictions(energy, contradictions)
+        wrong = wrong_payload(model, bag, stated=payload)
+        if wrong is not None:
+            energy = with_contradictions(energy, (wrong.contradiction,))
         measures = find_measures(
             model,
             bag,
             log,
             model_path=model_path,
-            contradictions=contradictions,
+            wrong_payload=wrong,
             payload=payload,
         )
         show(0.6, f"figures of {label}")
