@@ -25,7 +25,7 @@ from test.optimization.simulated_cycle import (
     recorded,
 )
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.cycle_energies import Cycle, CycleLog
+from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
 from ur_energy_model.energy.cycles import CycleDetector, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
@@ -277,6 +277,54 @@ def test_one_of_two_branches_is_a_cycle(seed: int) -> None:
     cycles = np.diff(found(telemetry, 1000, detector.afterwards()))
     assert cycles == pytest.approx(good.duration, abs=0.02)
     assert len(cycles) >= 0.8 * order.sum()
+
+
+def counted(telemetry: Telemetry, size: int) -> list[Cycle]:
+    """The cycles with the time that samples cover as their energy, and gaps as unaccounted."""
+    steps = np.diff(telemetry.time, prepend=telemetry.time[0])
+    seen = np.cumsum(np.where(steps > 0.1, 0.0, steps))
+    missing = np.cumsum(np.where(steps > 0.1, steps, 0.0))
+    counter, cycles, first, detector = CycleCounter(), list[Cycle](), 0, CycleDetector()
+    for batch in packets(telemetry, size):
+        for index, mark in detector.find(batch).items():
+            row = max(first + index - 1, 0)
+            net = seen[row : row + 1]
+            reading = MeterReading(net, net, float(seen[row]), float(missing[row]))
+            cycles += counter.mark(round(1e9 * telemetry.time[row]), reading, mark)
+        first += len(batch)
+    return cycles
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.4, 1.1, 2.3, 3.0])
+@pytest.mark.parametrize("outage", [0.5, 1.5, 6.0])
+def test_an_outage_in_repeated_motion_is_in_a_cycle(outage: float, begin: float) -> None:
+    """Wherever in the cycle it begins: none of the time between two cycles is left out."""
+    work = pick_and_place(short=0.5, wait=1.0)
+    telemetry = recorded(work, 14.0 * work.duration, 500.0)
+    start = telemetry.time[0] + 6.0 * work.duration + begin
+    kept = (telemetry.time < start) | (telemetry.time >= start + outage)
+    cycles = counted(telemetry.select(kept), 20)
+    assert all(one.end == next_.start for one, next_ in pairwise(cycles))
+    assert [cycle.number for cycle in cycles] == [*range(1, len(cycles) + 1)]
+    (torn,) = (cycle for cycle in cycles if not cycle.is_whole)
+    assert torn.unaccounted == pytest.approx(outage, abs=0.005)
+    whole = np.array([cycle.duration for cycle in cycles if cycle.is_whole])
+    # An outage between two cycles hides the departure with which one of them begins.
+    other = np.abs(whole - work.duration) > 0.01
+    assert np.count_nonzero(other) <= (begin == 0.0)
+    assert len(whole) >= 10
+
+
+def test_other_work_with_an_outage_is_no_cycle() -> None:
+    work = pick_and_place(short=0.5, wait=1.0)
+    aside = Chain([move(PICK + LIFT, PICK, 1.0, 2.0, 3.0), move(PICK, PICK + LIFT, 0.2, 2.0, 9.0)])
+    between = (aside, 2.9 * aside.duration)
+    telemetry = played((work, 6 * work.duration), between, (work, 6 * work.duration), rate=500.0)
+    start = telemetry.time[0] + 6.5 * work.duration
+    kept = (telemetry.time < start) | (telemetry.time >= start + 1.0)
+    cycles = counted(telemetry.select(kept), 20)
+    assert len(cycles) >= 9
+    assert all(cycle.is_whole for cycle in cycles)
 
 
 def _there_and_back() -> Motion:

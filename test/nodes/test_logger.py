@@ -105,6 +105,10 @@ class Subscription:
     def __init__(self, topic: str) -> None:
         self.topic = topic
         self.waiting: tuple[list[bytes], list[int] | None] = ([], [])
+        self.estimators = 1
+
+    def publishers(self) -> list[str]:
+        return ["/cell1/estimator"] * self.estimators
 
     def take(self, most: int) -> tuple[list[bytes], list[int] | None]:
         taken, self.waiting = self.waiting, ([], [])
@@ -134,10 +138,21 @@ def test_energies_have_the_times_of_samples_and_losses_are_counted() -> None:
     assert [int(stamp) for each in taken for stamp in each.stamp] == stamps
     assert {each.topic.name for each in taken} == {"/cell1/energy"}
     assert recording.take() == []
-    for numbers in ([3], [5, 6], [1, 2], [3]):  # one lost, then a new publisher
+    looks = [
+        (1, [3]),
+        (1, [5, 6]),  # one is lost
+        (1, [1, 2]),  # of a new publisher
+        (1, [3]),
+        (2, [4, 700, 5, 701]),  # a second estimator, with numbers of its own
+        (2, [6]),
+        (1, [702]),
+        (1, [703]),
+    ]
+    for estimators, numbers in looks:
+        subscription.estimators = estimators
         subscription.waiting = [message(now)] * len(numbers), numbers
         recording.take()
-    assert (recording.recorded, recording.lost) == (8, 1)
+    assert (recording.recorded, recording.lost) == (15, 1)
     level, text, _ = recording.part()
     assert level == WARN
     assert "1 messages are lost" in text

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import tracemalloc
@@ -26,7 +27,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from test.nodes.conftest import Cell
 from ur_energy_model.errors import InputError
 from ur_energy_model.nodes.logger import LONGEST_LABEL, label_of
-from ur_energy_model.nodes.memory import OWN_SETTINGS, configure_middleware
+from ur_energy_model.nodes.memory import OWN_SETTINGS, configure_middleware, give_back_memory
 from ur_energy_model.nodes.plan_messages import LARGEST_MESSAGE, PlanMessage, header_of, read_plan
 
 FIELDS = ("positions", "velocities", "accelerations", "effort")
@@ -144,7 +145,9 @@ def test_a_label_that_is_none_is_refused(message: bytes) -> None:
         label_of(message)
 
 
-def test_settings_of_the_middleware_that_somebody_has_made_hold(tmp_path: Path) -> None:
+def test_settings_of_the_middleware_that_somebody_has_made_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours: dict[str, str] = {}
     assert configure_middleware(ours, tmp_path)
     assert Path(ours["FASTRTPS_DEFAULT_PROFILES_FILE"]).is_file()
@@ -156,6 +159,22 @@ def test_settings_of_the_middleware_that_somebody_has_made_hold(tmp_path: Path) 
         assert theirs == before
     (tmp_path / "DEFAULT_FASTDDS_PROFILES.xml").touch()
     assert not configure_middleware({}, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert not configure_middleware({}, Path())
+
+
+def test_a_node_starts_where_its_folder_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    for name in (*OWN_SETTINGS, "RMW_IMPLEMENTATION"):
+        monkeypatch.setenv(name, "")
+    give_back_memory()
+    assert os.environ["RMW_FASTRTPS_USE_QOS_FROM_XML"] == "1"
+    monkeypatch.delenv("RMW_FASTRTPS_USE_QOS_FROM_XML")  # other tests have the usual settings
 
 
 HUGE = 30_000_000  # size of a message [bytes]

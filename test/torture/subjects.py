@@ -122,7 +122,9 @@ class Subject:
         before_reading()
         if told is not None:
             bag, samples, lost = told
-            times = max(map(readable_times, (bag, bag.with_name("other"))), key=len)
+            times = readable_times(bag)
+            if not len(times):  # it was renamed, and nothing else is in its place
+                times = readable_times(bag.with_name("other"))
             verdict.expect(samples == len(times), f"{samples} samples told, {len(times)} readable")
             if honest and len(times):
                 compare(verdict, times, lost, passed)

@@ -25,6 +25,8 @@ from ur_energy_model.files import cell_text, check_target, new_file, user_path
 
 UNITS = ("_J", "_W", "_s")
 """Ends of the names of values with a unit; names of earlier versions are without them."""
+MOST_SEEN = 2.05
+"""Longest time with samples between two cycles that are apart by an outage, in cycles."""
 UNACCOUNTED = "unaccounted_s"
 """The value that no earlier version has."""
 
@@ -113,6 +115,9 @@ class CycleCounter:
         self._marks: deque[tuple[int, MeterReading]] = deque(maxlen=MOST_MARKS)
         self._peaks: deque[float] = deque(maxlen=MOST_MARKS)
         """Largest total power from each mark on [W]."""
+        self._since: int | None = None
+        """Marks since the end of the last cycle; None before the first cycle."""
+        self._usual = 0.0  # duration of the last cycle without an outage [s]
 
     def change_channels(self, convert: Callable[[MeterReading], MeterReading]) -> None:
         """Convert the readings at all marks to other channels."""
@@ -138,6 +143,10 @@ class CycleCounter:
         self._peaks.append(0.0)
         known = len(self._marks) - 1
         pairs = list(pairwise((*(back for back in mark.ends if back <= known), 0)))
+        if self._since is not None:
+            self._since += 1
+            if pairs and self._has_outage(self._since, pairs[0][0]):
+                pairs.insert(0, (self._since, pairs[0][0]))
         if mark.number is not None:
             self.number = mark.number - len(pairs)
         done = []
@@ -147,7 +156,26 @@ class CycleCounter:
             peak = max(self._peaks[k] for k in range(-1 - begin, -1 - end))
             self.number += 1
             done.append(Cycle(self.number, start, stop, until - before, peak, mark.program))
+        if done:
+            self._since = 0
+            self._usual = next((c.duration for c in reversed(done) if c.is_whole), self._usual)
         return done
+
+    def _has_outage(self, begin: int, end: int) -> bool:
+        """Whether the stretch between two cycles counts as a cycle with an outage.
+
+        Cycles that are found by repeated motion are complete motions. An outage hides a part of
+        one, which is not found then, and perhaps of the next one: that stretch is reported as one
+        cycle, unless the arm did something else meanwhile, for longer than two cycles.
+
+        Args:
+            begin: marks since the end of the cycle before.
+            end: marks since the beginning of the cycle after.
+        """
+        if begin <= end or begin >= len(self._marks):
+            return False
+        reading = self._marks[-1 - end][1] - self._marks[-1 - begin][1]
+        return reading.unaccounted > 0.0 and reading.accounted <= MOST_SEEN * self._usual
 
 
 # CycleLog: a CSV file with one row per cycle.

@@ -369,6 +369,7 @@ class EnergyRecording:
         self._taking = threading.Lock()
         self._topics: dict[BagTopic, PolledSubscription] = {}
         self._newest: dict[BagTopic, int] = {}  # number of the newest message
+        self._alone: dict[BagTopic, bool] = {}  # whether it had one publisher at the last look
         for published, recorded in zip(names.PUBLISHED_ENERGY, names.RECORDED_ENERGY, strict=True):
             message_type, kind = RECORDED[recorded.type]
             subscription = node.add_polled_subscription(message_type, recorded)
@@ -384,11 +385,7 @@ class EnergyRecording:
         taken: list[Messages] = []
         for topic, subscription in self._topics.items():
             messages, numbers = subscription.take(MOST_TAKEN)
-            if numbers:  # count those that are missing; a new publisher starts at one
-                before = self._newest.get(topic)
-                if before is not None and numbers[0] > before and numbers == sorted(numbers):
-                    self.lost += numbers[-1] - before - len(numbers)
-                self._newest[topic] = numbers[-1]
+            self._count_lost(topic, numbers, len(subscription.publishers()))
             taken_here = len(messages)
             least = STAMP_OFFSET + STAMP.size
             messages = [each for each in messages if least <= len(each) <= LARGEST_RECORDED]
@@ -401,6 +398,23 @@ class EnergyRecording:
                 payload = np.frombuffer(b"".join(messages[part]), np.uint8)
                 taken.append(Messages(topic, stamps, payload.reshape(len(stamps), -1)))
         return taken
+
+    def _count_lost(self, topic: BagTopic, numbers: list[int] | None, publishers: int) -> None:
+        """Count the messages that are missing between these and the ones before.
+
+        Each publisher has numbers of its own, and a new one starts at one: only those of the same
+        single publisher are compared.
+        """
+        was_alone = self._alone.get(topic, False)
+        self._alone[topic] = publishers == 1
+        if not numbers:
+            return
+        before = self._newest.get(topic)
+        self._newest[topic] = numbers[-1]
+        if before is None or not (was_alone and self._alone[topic]):
+            return
+        if numbers[0] > before and numbers == sorted(numbers):
+            self.lost += numbers[-1] - before - len(numbers)
 
     def part(self) -> Part:
         """Status of the energy topics in bags."""
@@ -639,6 +653,7 @@ class LoggerNode(ManagedNode):
             level, text = ERROR, f"not recording: {refusal}"
         elif level == OK and recorder.losses.samples:
             level = WARN
+            text = f"{recorder.state}; {recorder.losses.samples:,} samples are lost"
         if level == OK and storage is not None and storage.problem is not None:
             level, text = WARN, f"bags exceed their budget: {storage.problem}"
         values: dict[str, object] = {

@@ -41,7 +41,7 @@ _OWN_FILES = ("DEFAULT_FASTRTPS_PROFILES.xml", "DEFAULT_FASTDDS_PROFILES.xml")
 def give_back_memory() -> None:
     """Configure allocator and middleware of this process; before ROS is initialized."""
     give_back_large_blocks()
-    configure_middleware(os.environ, Path.cwd())
+    configure_middleware(os.environ, Path())  # relative: the working directory may be deleted
 
 
 def give_back_large_blocks() -> bool:
