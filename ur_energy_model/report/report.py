@@ -174,8 +174,9 @@ def make_report(
         wrong = wrong_payload(model, bag, stated=payload)
         if wrong is not None:
             energy = with_contradictions(energy, (wrong.contradiction,))
+        matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
         measures = find_measures(
-            model,
+            matched[-1][0],
             bag,
             log,
             model_path=model_path,
@@ -183,7 +184,6 @@ def make_report(
             payload=payload,
         )
         show(0.6, f"figures of {label}")
-        matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
         motion: Motion = "held out" if generic else metrics["motion"]
         analysis = analyse(matched[-1][0], bag, label=label, motion=motion, payload=payload)
         reports.append(BagReport(analysis, metrics, energy, measures))
