@@ -111,8 +111,16 @@ class PolledSubscription:
         return messages, None if None in numbers else numbers
 
     def publishers(self) -> list[str]:
-        """Full names of the nodes that publish the topic, one per publisher."""
-        return publishing_nodes(self._node, self.topic)
+        """Full names of the nodes that publish the topic, one per publisher.
+
+        None are known once a signal has shut ROS down; threads take the last messages after that.
+        """
+        if not self._node.context.ok():
+            return []
+        try:
+            return publishing_nodes(self._node, self.topic)
+        except RuntimeError:  # rclpy's RCLError: ROS was shut down meanwhile
+            return []
 
     def connected_publishers(self) -> int | None:
         """Number of publishers whose messages the middleware delivers to this subscription.
