@@ -21,6 +21,7 @@ from tools.generated_files import files
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.files import share_directory
+from ur_energy_model.interrupts import END_SIGNALS
 from ur_energy_model.model.friction import LAWS
 from ur_energy_model.nodes.cell import nodes as cell_nodes
 from ur_energy_model.nodes.estimator import EstimatorNode
@@ -71,6 +72,28 @@ def test_nodes_of_the_same_names_are_a_warning_of_both(cell: Cell, model: Path) 
     warned("estimator", 0)
     cell.start_process("estimator", **given)
     assert "another node is named /estimator, too" in warned("estimator", 1)
+
+
+@pytest.mark.parametrize("number", END_SIGNALS)
+def test_no_sample_is_lost_at_the_end_of_a_logger(
+    cell: Cell,
+    number: int,
+    simulate: Simulate,
+    fresh_host: Callable[[], str],
+) -> None:
+    """What waits is still written when a signal has shut ROS down, energies of others as well."""
+    host = fresh_host()
+    simulate(host)
+    observer = cell.observer
+    observer.subscribe("/joint_states", "sensor_msgs/JointState")
+    logger = cell.start_process("logger", robot_ip=host, bag_directory=str(cell.folder / "bags"))
+    observer.wait_for_messages("/joint_states", 50)
+    code, output = cell.stop(logger, number)
+    assert code == 0, output
+    (bag,) = (cell.folder / "bags").iterdir()
+    samples = len(read_bag(bag))
+    assert samples > 100
+    assert f"{samples:,} samples, 0 lost" in output
 
 
 def test_names_of_topics_are_valid_with_every_prefix() -> None:
