@@ -33,7 +33,7 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
 from ur_energy_model.nodes.managed_node import ManagedNode, begin
 
-PATIENCE = 60.0  # longest wait for a condition [s]
+PATIENCE = 240.0  # longest wait for a condition [s]
 N = TypeVar("N", bound=ManagedNode)
 
 
