@@ -92,6 +92,17 @@ def test_a_report_leads_with_it_and_advises_nothing_else(
     assert "motor currents show 0.00 kg" in page.read_text(encoding="utf-8")
 
 
+def test_optimize_predicts_for_the_payload_that_is_carried(
+    wrongly_set: Path, as_set: Path, model_file: Path, capsys: Capture
+) -> None:
+    """Both recordings are of one arm without a payload; in one of them 1 kg was set."""
+    wrong = answer(capsys, "optimize", model_file, wrongly_set)
+    right = answer(capsys, "optimize", model_file, as_set)
+    assert wrong["energy"] == pytest.approx(right["energy"], rel=0.005)
+    saved = [each["energy"] - each["typed_energy"] for each in (wrong, right)]
+    assert saved[0] == pytest.approx(saved[1], rel=0.1)
+
+
 def test_what_the_user_states_counts_instead(
     wrongly_set: Path, as_set: Path, model_file: Path, capsys: Capture
 ) -> None:

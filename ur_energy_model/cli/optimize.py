@@ -31,7 +31,7 @@ from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, requi
 from ur_energy_model.experiment.execution import ExecutionPlan
 from ur_energy_model.experiment.same_arm import arm_of_recording
 from ur_energy_model.files import check_output, check_output_folder, write_text
-from ur_energy_model.identification.payload_check import payload_contradictions
+from ur_energy_model.identification.payload_check import wrong_payload
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Setup
@@ -71,10 +71,14 @@ def run(options: argparse.Namespace) -> None:
         pareto=options.pareto or page is not None,
         keep=options.keep,
     )
+    wrong = wrong_payload(model, options.bag)
+    carried = None if wrong is None else wrong.shown
     with progress("optimizing the cycle") as report:
-        optimized = optimize_cycle(model, options.bag, wanted, progress=report)
-    contradictions = payload_contradictions(model, options.bag)
+        optimized = optimize_cycle(model, options.bag, wanted, payload=carried, progress=report)
+    contradictions = [] if wrong is None else [wrong.contradiction]
     doubts = [each.words() for each in contradictions]
+    if wrong is not None:
+        doubts.append(f"predicted for the {wrong.shown.mass:.2f} kg that the currents show")
     optimized = replace(optimized, notes=[*doubts, *optimized.notes])
     warnings = [*doubts, *warnings]
     robot = model.description()
@@ -88,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         from ur_energy_model.report.optimization import make_optimization_report, optimization_page
         from ur_energy_model.report.page import render
 
-        model = in_session_of(model, options.bag)
+        model = in_session_of(model, options.bag, payload=carried)
         tariff = tariff_given(options)
         made = make_optimization_report(model, optimized, tariff=tariff)
         write_text(page, render(optimization_page(made)))

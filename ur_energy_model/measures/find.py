@@ -122,13 +122,7 @@ def _work_cycle(
     if cycle.found_by == "whole" and seconds > LONGEST:
         remedy = "record at least two whole cycles of the running program"
         raise RecordingError(bag, "nothing repeats in the recording", remedy)
-    if payload is None:
-        return cycle
-    moves = (
-        replace(move, payload=payload, rest=replace(move.rest, payload=payload))
-        for move in cycle.moves
-    )
-    return replace(cycle, moves=tuple(moves))
+    return cycle if payload is None else cycle.with_payload(payload)
 
 
 def _of_one_cycle(found: Finding) -> Finding:

@@ -167,6 +167,14 @@ class WorkCycle:
     scaling: float = 1.0  # speed slider times limiter while it was recorded
     others: OtherWork = NO_OTHER_WORK
 
+    def with_payload(self, payload: Payload) -> WorkCycle:
+        """The same cycle of an arm that carries this payload in all moves and rests."""
+        moves = tuple(
+            replace(move, payload=payload, rest=replace(move.rest, payload=payload))
+            for move in self.moves
+        )
+        return replace(self, moves=moves)
+
     @property
     def rests(self) -> tuple[Rest, ...]:
         """The standstill after each move, also where it has no length."""

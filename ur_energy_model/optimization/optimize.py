@@ -96,18 +96,20 @@ def optimize_cycle(
     bag: str | Path,
     options: OptimizationOptions | None = None,
     *,
+    payload: Payload | None = None,
     progress: Progress | None = None,
 ) -> OptimizedCycle:
     """The cycle of a recording with the least energy for its work.
 
     The cycle is found in the recording, and each move keeps its path exactly; only its time law
     and the waiting between moves change. All energies are those of `predict`, for the whole arm at
-    the supply, with payload and temperatures of the recording.
+    the supply, with the temperatures of the recording, and its payload unless another is given.
 
     Args:
         model: of the arm that was recorded.
         bag: recording of the running program.
         options: the defaults if None.
+        payload: that the arm carries, where another was set in the controller (`wrong_payload`).
         progress: called with fraction and text.
 
     Raises:
@@ -115,7 +117,7 @@ def optimize_cycle(
     """
     options = OptimizationOptions() if options is None else options
     stages = Stages(progress)
-    model, cycle = _recorded(model, bag, options, stages)
+    model, cycle = _recorded(model, bag, options, payload, stages)
     robot = model.description()
     duration = cycle.duration if options.cycle_time is None else options.cycle_time
 
@@ -209,14 +211,20 @@ def optimize_cycle(
 
 
 def _recorded(
-    model: EnergyModel, bag: str | Path, options: OptimizationOptions, stages: Stages
+    model: EnergyModel,
+    bag: str | Path,
+    options: OptimizationOptions,
+    payload: Payload | None,
+    stages: Stages,
 ) -> tuple[EnergyModel, WorkCycle]:
     """The model in the session of a recording, and the cycle in it with what must stay."""
     stages.begin("reading the recording", 0.0, 0.15)
     if options.session:
-        model = in_session_of(model, bag)
+        model = in_session_of(model, bag, payload=payload)
     stages.begin("finding the cycle", 0.15, 0.25)
     cycle = find_cycle(model, bag, model.description(), options.keep_dwell)
+    if payload is not None:
+        cycle = cycle.with_payload(payload)
     return model, with_locks(cycle, options, model.dynamics())
 
 
