@@ -221,11 +221,12 @@ class Http:
                     with suppress(OSError):
                         owner.serve(self.wfile)
                     return
+                content = owner.text.encode()  # once: a test changes it meanwhile
                 self.send_response(owner.status)
-                self.send_header("Content-Length", str(len(owner.text)))
+                self.send_header("Content-Length", str(len(content)))
                 self.send_header("Location", "/elsewhere")
                 self.end_headers()
-                self.wfile.write(owner.text.encode())
+                self.wfile.write(content)
 
             def log_message(self, *_: object) -> None:
                 pass
