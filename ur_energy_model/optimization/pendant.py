@@ -24,6 +24,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import (
     OptimizationOptions,
     Reason,
+    Rest,
     Stretch,
     StretchEnergy,
     WorkCycle,
@@ -474,18 +475,14 @@ def with_locks(cycle: WorkCycle, options: OptimizationOptions, dynamics: ArmDyna
     slow = _slow_moves(cycle, dynamics) if options.keep_slow else set()
     moves = []
     for k, move in enumerate(cycle.moves):
-        waits = tuple(
-            replace(wait, reason="asked with --keep")
-            if (k, j) in locked and not wait.kept
-            else wait
-            for j, wait in enumerate(move.rest.waits)
-        )
+        kept_waits = {j for j in range(len(move.rest.waits)) if (k, j) in locked}
+        rest = _with_waits_kept(move.rest, kept_waits, "asked with --keep")
         reason: Reason = ""
         if (k, None) in locked:
             reason = "asked with --keep"
         elif k in slow:
             reason = "slow beside the others"
-        moves.append(replace(move, rest=replace(move.rest, waits=waits), reason=reason))
+        moves.append(replace(move, rest=rest, reason=reason))
     return _with_lines_kept(replace(cycle, moves=tuple(moves)))
 
 
@@ -499,14 +496,19 @@ def _with_lines_kept(cycle: WorkCycle) -> WorkCycle:
     }
     moves = []
     for k, move in enumerate(cycle.moves):
-        waits = tuple(
-            replace(wait, reason="same line as another kept step")
-            if (k, j) in stays and not wait.kept
-            else wait
-            for j, wait in enumerate(move.rest.waits)
-        )
-        moves.append(replace(move, rest=replace(move.rest, waits=waits)))
+        kept_waits = {j for j in range(len(move.rest.waits)) if (k, j) in stays}
+        rest = _with_waits_kept(move.rest, kept_waits, "same line as another kept step")
+        moves.append(replace(move, rest=rest))
     return replace(cycle, moves=tuple(moves))
+
+
+def _with_waits_kept(rest: Rest, numbers: set[int], reason: Reason) -> Rest:
+    """A rest in which these waits stay, for this reason unless they have one already."""
+    waits = tuple(
+        replace(wait, reason=reason) if number in numbers and not wait.kept else wait
+        for number, wait in enumerate(rest.waits)
+    )
+    return replace(rest, waits=waits)
 
 
 def _slow_moves(cycle: WorkCycle, dynamics: ArmDynamics) -> set[int]:
