@@ -104,7 +104,7 @@ JOINT_POWER, JOINT_ENERGY = _pair(
 )
 TOTAL_POWER, TOTAL_ENERGY = _pair(
     "total",
-    "power of the whole arm: joints, standby, drivers and regeneration [W]",
+    "power of the whole arm [W]: measured where the bus power is, else the model",
     "energy of the whole arm since reset [J]; never decreases",
     LIVE_POLICIES,
 )
@@ -133,7 +133,17 @@ WALL_POWER, WALL_ENERGY = _pair(
     "its energy since reset [J]; only with another model it may decrease",
     LIVE_POLICIES,
 )
-RESIDUAL_POWER, _ = _pair("residual", "model minus measured bus power [W]", "")
+MODEL_POWER, MODEL_ENERGY = _pair(
+    "model",
+    "sum of the modelled parts: joints, standby, drivers and regeneration [W]",
+    "its energy since reset [J]",
+)
+UNEXPLAINED_POWER, UNEXPLAINED_ENERGY = _pair(
+    "unexplained",
+    "total less model [W]: what the measured power has beyond the parts, or lacks; 0 where the "
+    "total is modelled",
+    "its energy since reset [J], which may rise and fall",
+)
 ENERGY_JOINTS = Topic(
     "energy/joints",
     "control_msgs/DynamicJointState",
@@ -247,8 +257,9 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
     "estimator": (
         ENERGY, JOINT_POWER, JOINT_ENERGY, STANDBY_POWER, STANDBY_ENERGY, DRIVERS_POWER,
         DRIVERS_ENERGY, REGENERATION_POWER, REGENERATION_ENERGY, TOTAL_POWER, TOTAL_ENERGY,
-        BUS_POWER, BUS_ENERGY, RESIDUAL_POWER, WALL_POWER, WALL_ENERGY, ENERGY_STAMPED,
-        ENERGY_JOINTS, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS,
+        MODEL_POWER, MODEL_ENERGY, UNEXPLAINED_POWER, UNEXPLAINED_ENERGY, BUS_POWER, BUS_ENERGY,
+        WALL_POWER, WALL_ENERGY, ENERGY_STAMPED, ENERGY_JOINTS, ENERGY_SUMMARY,
+        ENERGY_CYCLE, ENERGY_PREDICTION, ENERGY_MARKERS,
         PLANNED_TRAJECTORY, OPTIMIZED_TRAJECTORY, DRIVER_JOINT_STATES, ROBOT_DESCRIPTION, CLOCK,
         DIAGNOSTICS,
     ),

@@ -155,7 +155,7 @@ def test_regeneration_is_cut_at_the_standby_power_known_at_the_end(
     offline = estimate_energy(model, write_bag(tmp_path / "bag", telemetry))
     for size in (1, 13, len(telemetry)):
         estimator = live(model, telemetry, size)
-        net, arm = finished(estimator), estimator.channels.arm
+        net, arm = counted(estimator), estimator.channels.arm
         assert net[arm["total"]] == pytest.approx(offline.supply, rel=1e-9)
         assert net[arm["regeneration"]] == pytest.approx(offline.regeneration, abs=1e-3)
     assert capacity or offline.regeneration > 1.0
@@ -165,11 +165,6 @@ def counted(estimator: LiveEstimator) -> np.ndarray:
     snapshot = estimator.snapshot("end")
     assert snapshot is not None
     return snapshot.lifetime.net
-
-
-def finished(estimator: LiveEstimator) -> np.ndarray:
-    estimator.finish()
-    return counted(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +185,7 @@ def test_all_calculations_agree_and_are_right(
     whole, channels = counted(at_once), at_once.channels
     for size in (1, 250) if rate == 5.0 else (13,):
         np.testing.assert_allclose(counted(live(model, telemetry, size)), whole, 1e-6, 1e-6)
-    final = finished(at_once)
+    final = counted(at_once)
     total = final[channels.arm["total"]]
     assert offline.supply == pytest.approx(total, rel=1e-4)
     assert offline.standby == pytest.approx(final[channels.arm["standby"]], rel=1e-4)
@@ -212,7 +207,7 @@ def test_all_calculations_agree_and_are_right(
                 played.update(batch)
         except EOFError:
             pass
-    assert finished(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-6)
+    assert counted(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-6)
     assert offline.bus is not None
     truth = session.truth(telemetry.time[0], telemetry.time[-1])
     assert offline.supply == pytest.approx(truth, rel=0.01)
@@ -251,10 +246,10 @@ def test_standstill_at_the_end_determines_the_standby_of_all_motion_before_it(
         assert summary.standby == pytest.approx(summary.session.standby * summary.duration)
     estimator = live(model, telemetry, 50)
     total = estimator.channels.arm["total"]
-    before, after = float(counted(estimator)[total]), float(finished(estimator)[total])
+    before, after = float(counted(estimator)[total]), float(counted(estimator)[total])
     assert after == pytest.approx(summary.supply, rel=1e-3)
     assert abs(after - sum(measured)) < abs(before - sum(measured)) + 0.001 * after
-    assert float(finished(estimator)[total]) == after
+    assert float(counted(estimator)[total]) == after
     metrics = evaluate(model, tmp_path / "bag")
     assert metrics.power is not None
     error = 100 * (summary.supply / sum(measured) - 1)

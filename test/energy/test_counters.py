@@ -158,8 +158,8 @@ def test_counters_are_converted_to_other_parameter_errors(tmp_path: Path) -> Non
     counters.integrate(np.arange(3.0), steps, power)
     counters.close()
     again = EnergyCounters(more, tmp_path / "s")
-    assert again.meter.reading.net[: more.sensitivity] == pytest.approx(0.5)
-    assert again.meter.reading.net[more.sensitivity :] == pytest.approx(0.0)
+    assert again.meter.reading.net[: more.joint_errors.start] == pytest.approx(0.5)
+    assert again.meter.reading.net[more.joint_errors.start :] == pytest.approx(0.0)
     again.close()
     with pytest.raises(InputError, match="other joints"):
         EnergyCounters(Channels(("c",)), tmp_path / "s")

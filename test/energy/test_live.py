@@ -22,9 +22,9 @@ from test.energy.known_arm import (
     packets,
     total,
 )
-from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import bridged_steps
+from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.telemetry.samples import Telemetry

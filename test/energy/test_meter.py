@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.calculator import BusCapacitor, backward_difference
+from ur_energy_model.energy.measured_powers import backward_difference
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
-    EnergyCorrection,
-    EnergyMeter,
     GapRule,
     bridged_steps,
     integrate,
 )
+from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.telemetry.samples import Gap
 
 PERIOD = 0.002
@@ -38,25 +37,6 @@ def test_net_consumed_and_regenerated_energy() -> None:
     assert reading.regenerated == pytest.approx([0.0, half], rel=1e-6, abs=1e-9)
     assert reading.accounted == pytest.approx(10.0)
     assert reading.unaccounted == 0.0
-
-
-def test_a_decrease_is_worked_off_and_its_deviation_with_it() -> None:
-    meter = EnergyMeter(3)
-    time = np.arange(0.0, 1.05, 0.1)
-    power = np.tile([10.0, 10.0, 4.0], (len(time), 1))
-    meter.integrate(time, power)
-    meter.correct(EnergyCorrection(0, (0, 1), np.array([-8.0, -8.0, -3.0])))
-    np.testing.assert_allclose(meter.reading.net, [10.0, 10.0, 4.0])
-    meter.integrate(time + 1.0, power)  # half of the 10 J that this second adds
-    np.testing.assert_allclose(meter.reading.net, [15.0, 15.0, 8.0 - 3.0 * 5.0 / 8.0])
-    meter.integrate(time + 2.0, power)
-    np.testing.assert_allclose(meter.reading.net, [22.0, 22.0, 9.0])
-    meter.correct(EnergyCorrection(0, (0, 1), np.array([8.0, 8.0, -3.0])))
-    np.testing.assert_allclose(meter.reading.net, [30.0, 30.0, 6.0])
-    meter.correct(EnergyCorrection(0, (0, 1), np.array([-8.0, -8.0, -3.0])))
-    meter.settle(np.array([1.0, 1.0, 0.5]))  # the end of a recording: all at once
-    np.testing.assert_allclose(meter.reading.net, [23.0, 23.0, 3.5])
-    assert meter.pending is None
 
 
 @pytest.mark.parametrize("rate", [5.0, 94.0, 500.0])

@@ -13,14 +13,14 @@ import pytest
 from test.energy import known_arm
 from test.identification.conftest import smooth_motion
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.meter import EnergyMeter, bridged_steps
-from ur_energy_model.energy.session import (
+from ur_energy_model.energy.friction_follower import (
     ANCHOR_BLOCK,
     TILT_SPREAD,
     WITHIN_SESSION,
-    FrictionAnchor,
-    StandbyTracker,
+    FrictionFollower,
 )
+from ur_energy_model.energy.meter import EnergyMeter, bridged_steps
+from ur_energy_model.energy.standby_follower import DRIFT, StandbyFollower, StandbySeries
 from ur_energy_model.model.drives import (
     MOTION_OF_SESSION,
     MOTION_STD,
@@ -35,54 +35,100 @@ from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.typing import Array
 
+Stretch = tuple[float, bool, float]
+"""Length [s], whether the arm stands still, and bus power less motors and drivers [W]."""
+
 
 def followed(
-    tracker: StandbyTracker, rate: float, stretches: list[tuple[float, bool, float]], size: int
-) -> np.ndarray:
-    """Standby power in use [samples], W; stretches have a length, standstill or not, and power."""
+    follower: StandbyFollower,
+    rate: float,
+    stretches: list[Stretch],
+    size: int,
+    changes: Array | None = None,
+) -> StandbySeries:
+    """Standby power in use at samples of stretches, in batches of a size."""
     lengths = [round(seconds * rate) for seconds, _, _ in stretches]
     still = np.repeat([state for _, state, _ in stretches], lengths)
     power = np.repeat([watts for _, _, watts in stretches], lengths)
     time = 7.0 + np.arange(len(still)) / rate
     steps = bridged_steps(time)
-    parts = [slice(k, k + size) for k in range(0, len(time), size)]
-    return np.concatenate(
-        [tracker.update(time[p], steps[p], still[p], power[p]).used[:, 1] for p in parts]
-    )
+    released = np.ones(len(time), dtype=bool)
+    errors = np.zeros((len(time), 0)) if changes is None else changes
+    found = []
+    for start in range(0, len(time), size):
+        part = slice(start, start + size)
+        columns = (time[part], steps[part], still[part], released[part], power[part], errors[part])
+        found.append(follower.update(*columns))
+    return StandbySeries(*map(np.concatenate, zip(*found, strict=True)))
 
 
-@pytest.mark.parametrize("rate", [5.0, 500.0])
-def test_a_second_of_standstill_determines_the_standby_power(rate: float) -> None:
-    tracker = StandbyTracker(25.0, spread=2.5)
-    power = followed(tracker, rate, [(3.0, False, 90.0), (1.2, True, 29.0)], 100)
-    assert tracker.anchored
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_second_of_standstill_determines_the_standby_power(rate: float, size: int) -> None:
+    follower = StandbyFollower(25.0, spread=2.5, motion_variance=0.72)
+    power = followed(follower, rate, [(0.4, False, 25.0), (1.6, True, 29.0)], size).power
+    assert follower.anchored
     assert power[0] == 25.0
-    assert power[-1] == pytest.approx(29.0)
-    assert tracker.std < 1.0
-    limited = StandbyTracker(25.0, spread=2.5, limit=3.0)
-    assert followed(limited, rate, [(4.0, True, 40.0)], 10)[-1] == 28.0
+    assert power[-1] == pytest.approx(29.0, abs=0.4)
+    assert follower.std < 1.0
+    limited = StandbyFollower(25.0, spread=2.5, limit=3.0)
+    assert followed(limited, rate, [(4.0, True, 40.0)], 10).power[-1] == 28.0
+
+
+@pytest.mark.parametrize("rate", [10.0, 500.0])
+def test_a_program_that_never_stands_still_shows_its_standby_power(rate: float) -> None:
+    follower = StandbyFollower(25.0, spread=2.5, motion_std=0.6, motion_variance=0.72)
+    found = followed(follower, rate, [(60.0, False, 28.0)], 100)
+    assert follower.anchored
+    assert found.power[-1] == pytest.approx(28.0, abs=0.3)
+    assert 0.1 < found.std[-1] < 0.6
+
+
+def test_a_tool_that_is_switched_on_is_followed_within_a_minute() -> None:
+    follower = StandbyFollower(25.0, spread=2.5)
+    stretches = [(30.0, True, 25.0), (60.0, True, 35.0)]
+    power = followed(follower, 50.0, stretches, 100).power
+    assert power[-1] == pytest.approx(35.0, abs=0.3)
+
+
+def test_intervals_of_the_standby_power_hold_the_truth() -> None:
+    """Sessions from the prior, with noise, errors of motion, and drift within the session."""
+    random = np.random.default_rng(5)
+    rate = 50.0
+    hits = []
+    for _ in range(60):
+        truth = 25.0 + 2.5 * random.standard_normal()
+        follower = StandbyFollower(25.0, 2.5, motion_std=0.6, motion_variance=0.72)
+        still = np.tile(np.repeat([False, True], [200, 100]), 8)
+        own = 0.6 * np.repeat(random.standard_normal(24), 100)
+        common = MOTION_OF_SESSION * 0.6 * random.standard_normal()
+        wander = np.cumsum(np.sqrt(DRIFT / rate) * random.standard_normal(len(still)))
+        noise = 2.0 * random.standard_normal(len(still))
+        power = truth + wander + noise + np.where(still, 0.0, own + common)
+        time = np.arange(len(still)) / rate
+        nothing = np.zeros((len(still), 0))
+        released = np.ones(len(still), dtype=bool)
+        steps = bridged_steps(time)
+        found = follower.update(time, steps, still, released, power, nothing)
+        rows = np.flatnonzero(still)[::100]
+        error = found.power[rows] - (truth + wander)[rows]
+        hits.append(np.abs(error) < 1.96 * found.std[rows])
+    assert 0.90 <= np.mean(hits) <= 0.995
 
 
 @pytest.mark.parametrize("size", [1, 64])
 def test_errors_of_the_holding_power_are_in_the_standby_power_with_the_opposite_sign(
     size: int,
 ) -> None:
-    still = np.repeat([False, True, False], 250)
-    time = 7.0 + np.arange(len(still)) / 125.0
-    steps, power = bridged_steps(time), np.full(len(time), 29.0)
+    stretches = [(2.0, False, 29.0), (20.0, True, 29.0), (2.0, False, 29.0)]
+    still = np.repeat([False, True, False], [250, 2500, 250])
     # Two errors: one of the holding power alone, one that motion has three times as much of.
     changes = np.where(still[:, None], [2.0, 0.5], [0.0, 1.5])
-    tracker = StandbyTracker(25.0, spread=2.5)
-    parts = [slice(k, k + size) for k in range(0, len(time), size)]
-    errors = np.concatenate(
-        [
-            tracker.update(time[p], steps[p], still[p], power[p], changes[p]).used[:, 3:]
-            for p in parts
-        ]
-    )
-    assert not errors[still.argmax()].any()  # not anchored yet
-    np.testing.assert_allclose(errors[-1], [-2.0, -0.5])
-    np.testing.assert_allclose((changes + errors)[-1], [-2.0, 1.0])
+    follower = StandbyFollower(25.0, spread=2.5, motion_variance=0.72)
+    errors = followed(follower, 125.0, stretches, size, changes).errors
+    assert not errors[0].any()  # nothing is measured yet
+    np.testing.assert_allclose(errors[2749], [-2.0, -0.5], atol=0.05)
+    np.testing.assert_allclose((changes + errors)[2749], [0.0, 0.0], atol=0.05)
 
 
 N = 6
@@ -110,7 +156,7 @@ def truth(scale: Array = SCALE, tilt: Array = TILT) -> Session:
 
 
 def anchored(model: EnergyModel, *motions: Motion) -> Session:
-    anchor, dynamics = FrictionAnchor(model), model.dynamics()
+    anchor, dynamics = FrictionFollower(model), model.dynamics()
     for time, q, qd, qdd, current in motions:
         anchor.observe(dynamics, time, q, qd, qdd, current)
     return anchor.session()
@@ -157,7 +203,7 @@ def test_what_is_known_at_a_sample_depends_on_earlier_ones_alone() -> None:
     load = model.dynamics().inverse_dynamics(q, qd, qdd) + qdd
     found = []
     for later in (1.0, 3.0):
-        anchor = FrictionAnchor(model)
+        anchor = FrictionFollower(model)
         changed = np.where(time[:, None] < 6.0, current, later * current)
         parts = anchor.split(qd, load, changed, None)
         found.append(np.concatenate(anchor.track(time, qd, *parts), axis=1))
@@ -170,7 +216,7 @@ def test_friction_of_an_hour_ago_fades() -> None:
     model, cold = arm(), truth(SCALE + 0.1, np.zeros(N))
     time, *early = motion(model, seconds=60.0, actual=cold)
     time_later, *warm = motion(model, seconds=60.0, seed=5)
-    anchor, dynamics = FrictionAnchor(model), model.dynamics()
+    anchor, dynamics = FrictionFollower(model), model.dynamics()
     anchor.observe(dynamics, time, *early)
     first, aged = anchor.session(), anchor.session(time=time[-1] + 3600.0)
     np.testing.assert_allclose(first.friction_scale, SCALE + 0.1, atol=0.03)
@@ -194,7 +240,7 @@ def test_intervals_of_friction_hold_the_truth() -> None:
         )
         slow = random.standard_normal((1 + len(time) // 30, N))
         current = current + 0.2 * np.repeat(slow, 30, axis=0)[: len(time)]
-        anchor, dynamics = FrictionAnchor(model), model.dynamics()
+        anchor, dynamics = FrictionFollower(model), model.dynamics()
         for rows in np.array_split(np.arange(len(time)), 4):
             anchor.observe(dynamics, *(each[rows] for each in (time, q, qd, qdd, current)))
             found = anchor.session()
@@ -229,7 +275,7 @@ def test_currents_that_no_friction_explains_widen_the_intervals_that_follow(
     time, q, qd, qdd, current = motion(model, seconds=20.0, noise=0.0)
     slow = random.standard_normal((1 + len(time) // 30, N))
     current = current + size * np.repeat(slow, 30, axis=0)[: len(time)]
-    anchor = FrictionAnchor(model)
+    anchor = FrictionFollower(model)
     load = model.dynamics().inverse_dynamics(q, qd, qdd) + qdd
     parts, left = anchor.split(qd, load, current, None)
     found, variance = anchor.track(time, qd, parts, left)
@@ -247,16 +293,20 @@ def test_errors_of_many_motions_cancel_but_for_what_the_session_has_in_common(
     rest = known_arm.motion(2.0, speed=0.0)
     moves = known_arm.motion(seconds, start=102.002)
     batches = [each.select(np.arange(len(each)) % 50 == 0) for each in (rest, moves)]
+    # Without bus power in motion, which would show the error that all motions have in common.
+    unknown = np.full(len(batches[1]), np.nan)
+    columns = {**batches[1].columns, "actual_robot_current": unknown}
+    batches[1] = replace(batches[1], columns=columns)
     model = known_arm.known_model()
     bus = replace(model.bus, errors=np.zeros((0, model.bus.errors.shape[1])))
     model = replace(model, bus=bus, joints=tuple(replace(j, std={}) for j in model.joints))
     calculator = EnergyCalculator(model, ROBOT)
     meter = EnergyMeter(len(calculator.channels))
-    calculator.settle(batches)
+    calculator.follow_session(batches)
     for table in filter(None, map(calculator, batches)):
         table.integrate(meter)
-    _, std = calculator.channels.deviations(meter.reading.net)
+    std = calculator.channels.deviations_of_model(meter.reading.net)
     random = np.random.default_rng(1)
     own = random.normal(0.0, MOTION_STD, (4000, round(seconds / MOTION_TIME))).mean(axis=1)
     common = random.normal(0.0, MOTION_OF_SESSION * MOTION_STD, 4000)
-    assert std == pytest.approx(seconds * (own + common).std(), rel=0.06)
+    assert std == pytest.approx(seconds * (own + common).std(), rel=0.15)

@@ -85,7 +85,7 @@ def with_garbage(telemetry: Telemetry, places: list[tuple[str, int, int, float]]
 
 
 def finite(snapshot: Snapshot) -> Array:
-    life, session = snapshot.lifetime, (snapshot.standby_std, snapshot.residual_mean)
+    life, session = snapshot.lifetime, (snapshot.standby_std, snapshot.unexplained_mean)
     numbers = (life.accounted, life.unaccounted, *session, snapshot.controller_energy or 0.0)
     return np.concatenate([life.net, life.consumed, snapshot.power, numbers])
 

@@ -92,7 +92,7 @@ def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = Non
     calculator = EnergyCalculator(generic_model(name), load_robot(name), options)
     meter, measured = EnergyMeter(len(calculator.channels)), True
     batches = [telemetry.cut(slice(k, k + 500)) for k in range(0, len(telemetry), 500)]
-    calculator.settle(batches)
+    calculator.follow_session(batches)
     for table in filter(None, map(calculator, batches)):
         table.integrate(meter)
         measured &= table.bus_measured

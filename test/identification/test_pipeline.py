@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from test.learning.made_up_motion import N, generic
 from test.learning.surrogate_work import DAY, SurrogateWork
-from ur_energy_model.energy.session import WITHIN_SESSION
+from ur_energy_model.energy.friction_follower import WITHIN_SESSION
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.drift_filter import (
     DriftNoise,

@@ -21,7 +21,7 @@ from rosbags.rosbag2 import Reader
 from std_msgs.msg import String
 
 from test.energy.known_arm import ROBOT, known_model
-from test.energy.test_agreement import finished, live
+from test.energy.test_agreement import counted, live
 from test.layouts.viewers import (
     foxglove_paths,
     foxglove_topics,
@@ -290,7 +290,7 @@ def test_an_estimator_plays_the_bag_on_the_same_topics(
     given = {"model_file": str(model), "tf_prefix": PREFIX, "bag": str(killed.bag)}
     cell.start_node(EstimatorNode, namespace=NAMESPACE, source="bag", learn="off", **given)
     estimator = live(load_model(model), read_bag(killed.bag), 25)
-    expected = finished(estimator)[estimator.channels.arm["total"]]
+    expected = counted(estimator)[estimator.channels.arm["total"]]
     assert ended(cell, TOTAL) == pytest.approx(expected, rel=1e-6)
     whole = estimate_energy(load_model(model), killed.bag).supply
     assert expected == pytest.approx(whole, rel=1e-6)

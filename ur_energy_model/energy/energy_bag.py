@@ -163,7 +163,7 @@ def write_energy_bag(
     joints = [info.tf_prefix + joint for joint in robot.joint_names]
     messages = EnergyMessages(joints, model_path, info.namespace)
     estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
-    estimator.calculator.settle(batches)
+    estimator.calculator.follow_session(batches)
     publishing, summarising = Decimator(rate), Decimator(SUMMARY_RATE)
     custom = custom_of_info(info, (), host_clock=first.stamp is not None)
     stamp, due = 0, True

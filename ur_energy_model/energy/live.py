@@ -19,9 +19,15 @@ from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
 from ur_energy_model.energy.cycles import CycleDetector, Mark, Marks, Trigger
 from ur_energy_model.energy.meter import MeterReading, Totals
-from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.powers import (
+    FIELDS,
+    ArmState,
+    Channels,
+    PowerOptions,
+    PowerTable,
+    TotalSource,
+)
 from ur_energy_model.energy.program import LINE
-from ur_energy_model.energy.session import RunningMean
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -52,7 +58,7 @@ class LiveOptions:
     """Options of a LiveEstimator."""
 
     power: PowerOptions = field(default_factory=PowerOptions)  #: how powers are computed
-    drift_alarm: float = 5.0  #: mean residual of model minus bus power that raises the alarm [W]
+    drift_alarm: float = 5.0  #: mean unexplained power that raises the alarm [W]
     drift_time: float = 60.0  #: time constant of that mean [s]
     #: cycle_trigger, cycle_output: what starts a cycle, see CycleDetector
     cycle_trigger: Trigger = "auto"
@@ -71,6 +77,7 @@ class Snapshot:
     q: Array | None
     qd: Array
     power: Array  #: mean powers since the viewer's previous snapshot [W]
+    seconds: float  #: time that they are the mean of [s]
     #: since_reset, lifetime: energies [J]
     since_reset: MeterReading
     lifetime: MeterReading
@@ -85,10 +92,10 @@ class Snapshot:
     standby: float
     standby_std: float
     standby_measured: float | None  #: as tracked, without limits [W]; None before enough standstill
-    #: residual_mean, residual_std: of model minus bus power [W]
-    residual_mean: float
-    residual_std: float
-    drifting: bool  #: whether the mean residual raises the alarm
+    #: unexplained_mean, unexplained_std: of measured less modelled power, and its scatter [W]
+    unexplained_mean: float
+    unexplained_std: float
+    drifting: bool  #: whether the mean unexplained power raises the alarm
     #: of the controller's own counter since the estimator started [J]; None without such a counter
     controller_energy: float | None
     #: payload, speed_scaling, temperature: mass in use [kg], product of slider and limiter, joint
@@ -106,6 +113,18 @@ class Snapshot:
     reset_reason: str
     serial: str | None = None  #: number of the arm that the counters belong to, None where unknown
     note: str | None = None  #: about the counters of another arm, None where there is none
+
+    @property
+    def total_source(self) -> TotalSource:
+        """Where the total since the last reset comes from."""
+        reset = self.since_reset
+        return self.channels.total_source(reset.net, reset.accounted)
+
+    @property
+    def total_source_ever(self) -> TotalSource:
+        """Where the total of the lifetime counters comes from."""
+        ever = self.lifetime
+        return self.channels.total_source(ever.net, ever.accounted)
 
 
 def _codes(samples: Telemetry, name: str, rows: Sequence[int]) -> list[int | None]:
@@ -149,6 +168,34 @@ class ControllerCounter:
         possible = (steps > 0.0) & (steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS))
         self.total += float(steps[possible].sum())
         self._last, self._last_time = float(values[-1]), float(time[-1])
+
+
+class RunningMean:
+    """Exponentially weighted mean and variance of a slow quantity, unbiased from the first value.
+
+    `elapsed` is the time observed [s], up to a time constant [s] the mean is arithmetic.
+    """
+
+    def __init__(self, time_constant: float) -> None:
+        self.time_constant = time_constant
+        self.mean = self.variance = self.elapsed = 0.0
+
+    def update(self, duration: float, value: float) -> float:
+        """Include a value that lasted `duration` [s]; returns its weight in the mean."""
+        if duration <= 0:
+            return 0.0
+        self.elapsed += duration
+        # An arithmetic mean at first, exponential once a time constant has passed.
+        weight = min(1.0, duration / min(self.elapsed, self.time_constant))
+        delta = value - self.mean
+        self.mean += weight * delta
+        self.variance = (1.0 - weight) * (self.variance + weight * delta * delta)
+        return weight
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the values."""
+        return math.sqrt(self.variance)
 
 
 _STATES, _RUNNING = tuple(ArmState), int(ArmState.STANDSTILL)
@@ -204,13 +251,13 @@ class LiveEstimator:
 
     def _begin_arm(self, trigger: Trigger) -> None:
         """Begin what belongs to one arm; the numbers of its cycles go on with its counters."""
-        self._residual = RunningMean(self.options.drift_time)
+        self._unexplained = RunningMean(self.options.drift_time)
         self._detector = CycleDetector(trigger, self.options.cycle_output)
         self._cycle = CycleCounter(self._counters.cycles)
         self._end: int | None = None  # host time of the last sample [ns]
         self._controller_energy = ControllerCounter()
         self._shown: dict[str, tuple[Array, float]] = {}
-        """Energies without corrections [channels], J, and accounted time, by viewer."""
+        """Energies [channels], J, and accounted time [s] at the last snapshot, by viewer."""
         self._last: PowerTable | None = None
 
     @property
@@ -286,16 +333,20 @@ class LiveEstimator:
     ) -> list[Snapshot]:
         """States after samples up to which the powers are integrated, with the totals at each."""
         counters, samples, columns = self._counters, last.samples, last.samples.columns
-        # Differences of energies without corrections are integrals of power.
-        net, accounted = totals.net - totals.corrections, totals.accounted
+        net = totals.net
+        accounted = totals.accounted
         before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
         self._shown[viewer] = net[-1], float(accounted[-1])
-        passed = changes(accounted, since)[:, None]
+        seconds = changes(accounted, since)
+        passed = seconds[:, None]
         gained = net - np.concatenate((before[None], net[:-1]))
         power = np.where(passed > 0, gained / np.where(passed > 0, passed, 1.0), last.power[rows])
-        residual, stated, meter = self._residual, counters.stated, counters.meter
-        standby, conditions = self.calculator.standby, self.calculator.conditions
-        settled = residual.elapsed >= residual.time_constant
+        unexplained = self._unexplained
+        stated = counters.stated
+        standby = self.calculator.standby
+        conditions = self.calculator.conditions
+        settled = unexplained.elapsed >= unexplained.time_constant
+        since_reset = totals.readings(stated.reset)
         make = partial(
             Snapshot,
             channels=self.channels,
@@ -303,9 +354,9 @@ class LiveEstimator:
             standby=standby.power,
             standby_std=standby.std,
             standby_measured=standby.measured,
-            residual_mean=residual.mean,
-            residual_std=residual.std,
-            drifting=settled and abs(residual.mean) > self.options.drift_alarm,
+            unexplained_mean=unexplained.mean,
+            unexplained_std=unexplained.std,
+            drifting=settled and abs(unexplained.mean) > self.options.drift_alarm,
             controller_energy=self._controller_energy.total,
             payload=conditions.setup.payload.mass,
             speed_scaling=conditions.speed_scaling,
@@ -313,7 +364,7 @@ class LiveEstimator:
             samples=self.samples,
             refused=self.refused,
             cycles=counters.cycles,
-            controller_restarts=meter.restarts,
+            controller_restarts=counters.meter.restarts,
             reset_time=stated.reset_time,
             reset_reason=stated.reset_reason,
             serial=stated.serial,
@@ -324,7 +375,8 @@ class LiveEstimator:
             columns["actual_q"][rows] if "actual_q" in columns else [None] * len(rows),
             columns["actual_qd"][rows],
             power,
-            totals.readings(stated.reset),
+            seconds.tolist(),
+            since_reset,
             totals.readings(),
             counters.note_highest(totals.net),
             [_STATES[state] for state in last.states[rows].tolist()],
@@ -332,14 +384,6 @@ class LiveEstimator:
             _codes(samples, "safety_mode", rows),
         )
         return list(map(make, *each))
-
-    def finish(self) -> None:
-        """Correct the counters at the end of a recording, of which the standby power is known now.
-
-        They are those that `estimate_energy` has, even where that is a decrease.
-        """
-        self._process()
-        self._counters.meter.settle(self.calculator.final_correction())
 
     def reset(self, reason: str) -> None:
         """Set the counters since reset to zero; the lifetime counters continue."""
@@ -378,7 +422,7 @@ class LiveEstimator:
             if self._last is not None:
                 power = np.zeros((len(self._last.power), len(channels)))
                 self._last = replace(self._last, power=power)
-        self._residual = RunningMean(self.options.drift_time)
+        self._unexplained = RunningMean(self.options.drift_time)
 
     def set_options(self, options: LiveOptions) -> None:
         """Change options other than the files, the cycle trigger and the method."""
@@ -386,7 +430,7 @@ class LiveEstimator:
         alarm, time = options.drift_alarm, options.drift_time
         self.options = replace(self.options, power=power, drift_alarm=alarm, drift_time=time)
         self.calculator.set_options(power)
-        self._residual.time_constant = time
+        self._unexplained.time_constant = time
 
     def prepare_save(self) -> Callable[[], None]:
         """Take the counters to save; returns a function that writes them and needs no lock."""
@@ -415,31 +459,33 @@ class LiveEstimator:
         table = self.calculator(batch)
         if table is None:
             return []
-        total, bus = self.channels.arm["total"], self.channels.arm["bus"]
-        time, power = table.samples.time, table.power
-        if table.bus_measured:
-            seconds = np.where(table.states < _RUNNING, 0.0, table.steps.bridged)
-            if passed := float(seconds.sum()):
-                residual = float(seconds @ (power[:, total] - power[:, bus]))
-                self._residual.update(passed, residual / passed)
+        arm = self.channels.arm
+        total = arm["total"]
+        time = table.samples.time
+        power = table.power
+        # What a model leaves unexplained counts while it runs the arm and the bus is measured.
+        running = (table.states >= _RUNNING) & (power[:, arm["measured"]] > 0.0)
+        seconds = np.where(running, table.steps.bridged, 0.0)
+        passed = float(seconds.sum())
+        if passed > 0.0:
+            joules = float(seconds @ power[:, arm["unexplained"]])
+            self._unexplained.update(passed, joules / passed)
         self._controller_energy.update(table.samples)
         self.samples += len(table.samples)
         found: list[Snapshot] = []
         self._last = table
         complete = len(table.samples) == len(batch)
         stops = [before + end for end in ends if complete]
-        marks, meter = dict(self._detector.find(table.samples)), self._counters.meter
+        marks = dict(self._detector.find(table.samples))
         host = host_times(table.samples)
         self._counters.resume(float(time[0]))  # first: it belongs to no cycle
-        for part, correction in table.parts(marks):
+        for part in table.parts(marks):
             if (mark := marks.get(part.start)) is not None:
                 before = int(host[max(part.start - 1, 0)])
                 if part.start == 0 and self._end is not None:
                     before = self._end
                 self._mark(before, mark)
                 marks[part.start] = mark._replace(number=self._cycle.number)
-            if correction is not None:
-                meter.correct(correction)
             own = [stop for stop in stops if part.start < stop <= part.stop]
             cut, within = table.steps.cut(part), [stop - part.start for stop in own]
             totals = self._counters.integrate(time[part], cut, power[part], within)

@@ -177,39 +177,24 @@ class MeterReading:
 
 
 class Totals(NamedTuple):
-    """Energy counted up to k moments: the values of MeterReading, each with this dimension.
-
-    `corrections` [k or 1, channels], J, are the part that is not an integral of power.
-    """
+    """Energy counted up to k moments: the values of MeterReading, each with this dimension."""
 
     net: Array
     consumed: Array
     accounted: Array
     unaccounted: Array
-    corrections: Array
 
     def first(self, count: int) -> Totals:
-        """Those of the first moments, at least one."""
+        """The energy up to each of the first moments, at least one."""
         return Totals(*(each[:count] for each in self))
 
     def readings(self, start: MeterReading | None = None) -> list[MeterReading]:
         """Energy up to each moment, or since an earlier reading."""
-        net, consumed, accounted, unaccounted, _ = self
-        if start is not None:
-            net, consumed = net - start.net, consumed - start.consumed
-            accounted, unaccounted = accounted - start.accounted, unaccounted - start.unaccounted
-        rows = zip(net, consumed, accounted.tolist(), unaccounted.tolist(), strict=True)
-        return [MeterReading(*each) for each in rows]
-
-
-@dataclass(frozen=True)
-class EnergyCorrection:
-    """Correction of the energy counted before the session's standby power was known."""
-
-    index: int  # first sample after it
-    # channels of non-negative power whose later gains a decrease is deducted from
-    deducted_from: tuple[int, ...]
-    change: Array  # by channel, integrated sensitivities included [channels], J
+        rows = zip(
+            self.net, self.consumed, self.accounted.tolist(), self.unaccounted.tolist(), strict=True
+        )
+        readings = [MeterReading(*each) for each in rows]
+        return readings if start is None else [each - start for each in readings]
 
 
 class EnergyMeter:
@@ -218,7 +203,7 @@ class EnergyMeter:
     Gaps add unaccounted time and no energy; so does a clock that goes backwards (a
     restarted controller) where the host's stamps show for how long. Consumed and regenerated energy
     are the integrals of the positive and the negative part, so that
-    consumed - regenerated = net exactly.
+    consumed - regenerated = net exactly. What was counted is never changed afterwards.
 
     Args:
         channels: number of powers.
@@ -229,8 +214,6 @@ class EnergyMeter:
         reading: energy counted so far.
         restarts: number of backward steps of the clock.
         last_power: powers of the last sample [channels], W.
-        corrections: energy added by `correct` so far [channels], J; part of `reading`.
-        pending: what remains of a decrease that is not deducted yet, else None.
     """
 
     def __init__(
@@ -240,10 +223,10 @@ class EnergyMeter:
         gap_limit: float = DEFAULT_GAP_LIMIT,
         start: MeterReading | None = None,
     ) -> None:
-        self.gaps, self.restarts = GapRule(gap_limit), 0
+        self.gaps = GapRule(gap_limit)
+        self.restarts = 0
         self.reading = MeterReading.zero(channels) if start is None else start
-        self.last_power, self.corrections = np.zeros((2, channels))
-        self.pending: EnergyCorrection | None = None
+        self.last_power = np.zeros(channels)
 
     def integrate(self, time: Array, power: Array) -> None:
         """Integrate powers [n, channels], W, finite, at times [n], s, behind the previous ones."""
@@ -254,56 +237,35 @@ class EnergyMeter:
 
         Returns the energy after each of these numbers of samples, and after all of them.
         """
-        rows, now, n = np.concatenate((self.last_power[None], power)), self.reading, len(power)
-        self.last_power, until = rows[-1], np.arange(n) < np.array((*stops, n))[:, None]
-        bridged, lost = np.where(until, steps.bridged, 0.0), np.where(until, steps.lost, 0.0)
-        if steps.back.any():
-            self.restarts += int(np.count_nonzero(steps.back))
+        count = len(power)
+        rows = np.concatenate((self.last_power[None], power))
+        self.last_power = rows[-1]
+        self.restarts += int(np.count_nonzero(steps.back))
+        # One row of weights per moment: the steps up to it, and zero behind it.
+        until = np.arange(count) < np.array((*stops, count))[:, None]
+        bridged = np.where(until, steps.bridged, 0.0)
+        lost = np.where(until, steps.lost, 0.0)
         weights = trapezoid_weights(bridged)
-        corrections, pending = self.corrections[None], self.pending
-        net, consumed = now.net + weights @ rows, now.consumed + weights @ np.maximum(rows, 0.0)
-        if pending is not None:
-            columns = list(pending.deducted_from)
-            least = np.maximum(rows[:, columns], 0.0).min(axis=1)
-            share = np.minimum(1.0, 0.5 * (weights @ least) / -pending.change[columns[0]])[:, None]
-            # The error columns change in the same share as the energy: they are integrated like
-            # powers, so a counter and its interval belong together at any moment and over a
-            # restart.
-            change, rest = share * pending.change, 1.0 - float(share[-1, 0])
-            net, consumed, corrections = net + change, consumed + change, corrections + change
-            self.corrections = corrections[-1]
-            self.pending = replace(pending, change=rest * pending.change) if rest else None
-        accounted, unaccounted = bridged.sum(axis=1), lost.sum(axis=1)
-        times = now.accounted + accounted, now.unaccounted + unaccounted
-        self.reading = MeterReading(net[-1], consumed[-1], *(float(x[-1]) for x in times))
-        return Totals(net, consumed, *times, corrections)
+        before = self.reading
+        totals = Totals(
+            net=before.net + weights @ rows,
+            consumed=before.consumed + weights @ np.maximum(rows, 0.0),
+            accounted=before.accounted + bridged.sum(axis=1),
+            unaccounted=before.unaccounted + lost.sum(axis=1),
+        )
+        self.reading = totals.readings()[-1]
+        return totals
 
     @property
     def totals(self) -> Totals:
-        """The energy counted so far, as that up to a single moment."""
+        """The energy counted so far, as the energy up to a single moment."""
         now = self.reading
-        values = now.net, now.consumed, now.accounted, now.unaccounted
-        return Totals(*(np.array([each]) for each in (*values, self.corrections)))
-
-    def correct(self, correction: EnergyCorrection) -> None:
-        """Change the energy counted so far.
-
-        An increase applies at once. A decrease is deducted from later gains, at most half of the
-        smallest one, so that no counter goes backwards; the deviations decrease along with it.
-        """
-        if correction.change[correction.deducted_from[0]] >= 0.0:
-            self._apply(correction.change)
-        else:
-            self.pending = correction
-
-    def settle(self, change: Array) -> None:
-        """Change the energy at the end of a recording [channels], J: at once, also a decrease."""
-        pending, self.pending = self.pending, None
-        self._apply(change if pending is None else change + pending.change)
-
-    def _apply(self, energy: Array) -> None:
-        now, self.corrections = self.reading, self.corrections + energy
-        self.reading = replace(now, net=now.net + energy, consumed=now.consumed + energy)
+        return Totals(
+            now.net[None],
+            now.consumed[None],
+            np.array([now.accounted]),
+            np.array([now.unaccounted]),
+        )
 
 
 def trapezoid(steps: Array, power: Array) -> Array:

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
-    EnergyCorrection,
     EnergyMeter,
     MeterReading,
     Steps,
@@ -76,11 +75,49 @@ QUANTITIES: tuple[str, ...] = (
 )
 """Of each joint, W."""
 
-ARM: tuple[str, ...] = ("total", "standby", "driver", "regeneration", "bus", "total_square")
-"""Of the whole arm, W; bus is the measured power. The total is the sum of the joints' electrical
-power, standby, driver and regeneration. Regeneration is what the supply cannot take back: positive
-while the bus capacitor stores it or the braking resistor burns it, negative while the capacitor
-feeds the arm. The square of the total, W^2, is for the losses of the supply (`model.wall`)."""
+PARTS: tuple[str, ...] = ("standby", "driver", "regeneration")
+"""Modelled powers of the whole arm, W, which make its modelled power with the electrical power of
+the joints. Regeneration is what the supply cannot take back: positive while the bus capacitor
+stores it or the braking resistor burns it, negative while the capacitor feeds the arm."""
+
+ARM: tuple[str, ...] = (
+    "total",  # measured bus power where there is one, else the modelled power [W]
+    "model",  # sum of the modelled parts [W]
+    *PARTS,
+    "unexplained",  # total less model, signed; 0 where nothing is measured [W]
+    "bus",  # measured bus power, 0 where it is not measured [W]
+    "total_square",  # square of the total, for the losses of the supply (`model.wall`) [W^2]
+    "measured",  # 1 where the total is measured; its integral is the measured time
+    "modelled_motion",  # 1 where the arm moves and the total is modelled
+    "noise",  # variance of the measured power times the step to the sample [W^2 s]
+    "resolution",  # error of the measured power that all samples may have in common [W]
+)
+"""Columns of the whole arm."""
+
+
+_SHORTEST = 1e-3  # least time that a mean power is taken over [s]
+_WHOLE = 1e-6  # share of time that rounding may take from a total that is always measured
+
+
+class TotalSource(NamedTuple):
+    """Where the total of some time comes from."""
+
+    name: str  # "measured", "modelled" or "mixed"
+    share: float  # of the time in which it is measured, 0 to 1
+
+    @classmethod
+    def of(cls, measured: float, seconds: float) -> TotalSource:
+        """The source of a total that was measured for some of the time [s]."""
+        share = min(max(measured / seconds, 0.0), 1.0) if seconds > 0.0 else 0.0
+        if share > 1.0 - _WHOLE:
+            return cls("measured", 1.0)
+        return cls("mixed" if share > _WHOLE else "modelled", share)
+
+    def words(self) -> str:
+        """The source for people."""
+        if self.name == "mixed":
+            return f"mixed, measured for {100.0 * self.share:.1f} % of the time"
+        return self.name
 
 
 class Channels:
@@ -89,14 +126,14 @@ class Channels:
     In this order: every quantity of every joint; those of the arm; the total power by state; the
     number 1 by state, whose integral is the time in that state; the sensitivities of the powers to
     the model's parameter errors, whose integrals give the standard deviations of the energies:
-    `errors` of each joint, and of the total.
+    `errors` of each joint, of the modelled power, and of the total, which has them where it is
+    modelled. The last error of the modelled power is that of standby.
 
     Attributes:
         per_joint: columns of each joint quantity.
         arm: column of each quantity of the whole arm.
-        state_energy, state_time, sensitivity: first columns of total power and of time by state,
-            and of the sensitivities.
-        shared_errors: columns of the total's sensitivities to the model's errors, not standby's.
+        state_energy, state_time: first columns of total power and of time by state.
+        joint_errors, model_errors, total_errors: columns of the sensitivities.
         motion_variance: variance of the energy per second of motion, as of `BusModel`, J^2/s.
         wall: model of the power at the mains.
     """
@@ -108,66 +145,111 @@ class Channels:
         wall: WallModel | None = None,
         motion_variance: float = 0.0,
     ) -> None:
-        self.joints, self.wall = tuple(joints), wall or generic_wall(GENERATIONS[-1])
+        self.joints = tuple(joints)
+        self.wall = wall or generic_wall(GENERATIONS[-1])
         self.motion_variance = motion_variance
+        self.errors = errors
         n = len(self.joints)
+        each, whole = errors
         self.names: tuple[str, ...] = (
             *(f"{joint}/{quantity}" for quantity in QUANTITIES for joint in self.joints),
             *ARM,
             *(f"energy_{state.name.lower()}" for state in ArmState),
             *(f"time_{state.name.lower()}" for state in ArmState),
-            *(f"{joint}/error_{k}" for joint in self.joints for k in range(errors[0])),
-            *(f"total/error_{k}" for k in range(errors[1])),
+            *(f"{joint}/error_{k}" for joint in self.joints for k in range(each)),
+            *(f"model/error_{k}" for k in range(whole)),
+            *(f"total/error_{k}" for k in range(whole)),
         )
-        self.errors = errors
         self.per_joint = {name: slice(i * n, (i + 1) * n) for i, name in enumerate(QUANTITIES)}
         arm = n * len(QUANTITIES)
         self.arm = {name: arm + i for i, name in enumerate(ARM)}
         self.state_energy = arm + len(ARM)
         self.state_time = self.state_energy + len(ArmState)
-        self.sensitivity = self.state_time + len(ArmState)
-        self.shared_errors = slice(len(self) - errors[1], len(self) - 1)
-        self._total_errors = self.sensitivity + n * errors[0]
+        joint_errors = self.state_time + len(ArmState)
+        model_errors = joint_errors + n * each
+        total_errors = model_errors + whole
+        self.joint_errors = slice(joint_errors, model_errors)
+        self.model_errors = slice(model_errors, total_errors)
+        self.total_errors = slice(total_errors, total_errors + whole)
         self._wall_terms = np.zeros((len(self), TERMS))
         self._wall_terms[self.state_time :][: len(ArmState)] = BOX_TERMS
         self._wall_terms[self.arm["total"], SUPPLY] = 1.0
         self._wall_terms[self.arm["total_square"], SQUARE] = 1.0
 
-    def deviations(self, net: Array, of_power: bool = False) -> tuple[Array, float]:
-        """Standard deviations of the joints' electrical energies [n] and of the total, J (or W).
+    # Deviations, from integrals of the channels `net` [..., channels], J; or, with `over`, from
+    # mean powers of the channels over so many seconds, W.
 
-        They follow from integrals (or, `of_power`, values or short means) of the channels
-        [channels].
-        """
-        return self.deviations_of_joints(net), float(self.deviations_of_total(net, of_power))
+    def deviations(self, net: Array, over: Array | float | None = None) -> tuple[Array, float]:
+        """Standard deviations of the joints' electrical energies [n] and of the total, J (or W)."""
+        return self.deviations_of_joints(net), float(self.deviations_of_total(net, over))
 
     def deviations_of_joints(self, net: Array) -> Array:
-        """Those of the joints [..., n] from the channels [..., channels], J or W."""
+        """Standard deviations of the joints' electrical energies [..., n], J (or W)."""
         return np.asarray(np.sqrt(np.square(self._joint_errors(net)).sum(axis=-1)))
 
-    def deviations_of_total(self, net: Array, of_power: bool = False) -> Array:
-        """Standard deviation of the total [...] from the channels [..., channels], J (or W).
+    def deviations_of_total(self, net: Array, over: Array | float | None = None) -> Array:
+        """Standard deviation of the total [...], J (or W).
+
+        Where the total is measured, it is the deviation of the measurement: the noise of the
+        samples, and the resolution of voltage and current. Elsewhere it is the model's.
+        """
+        variance = self._systematic(net[..., self.total_errors])
+        variance = variance + self._of_motion(self._column(net, "modelled_motion"), over)
+        return np.asarray(np.sqrt(variance + self._of_measurement(net, over)))
+
+    def deviations_of_model(self, net: Array, over: Array | float | None = None) -> Array:
+        """Standard deviation of the sum of the modelled parts [...], J (or W).
 
         Errors add up over time but that of motion, whose variance does: every MOTION_TIME of motion
         has another one.
         """
-        variance = self.motion_variance / (MOTION_TIME if of_power else 1.0)
-        moving = np.abs(net[..., self.state_time + ArmState.MOVING])
-        errors = np.square(net[..., self._total_errors :]).sum(axis=-1)
-        return np.asarray(np.sqrt(errors + variance * moving))
+        variance = self._systematic(net[..., self.model_errors])
+        moving = net[..., self.state_time + ArmState.MOVING]
+        return np.asarray(np.sqrt(variance + self._of_motion(moving, over)))
+
+    def deviations_of_unexplained(self, net: Array, over: Array | float | None = None) -> Array:
+        """Standard deviation of the total less the model [...], J (or W): in the measured time."""
+        errors = net[..., self.model_errors] - net[..., self.total_errors]
+        moving = net[..., self.state_time + ArmState.MOVING]
+        measured = moving - self._column(net, "modelled_motion")
+        variance = self._systematic(errors) + self._of_motion(measured, over)
+        return np.asarray(np.sqrt(variance + self._of_measurement(net, over)))
 
     def deviation_of_standby(self, net: Array) -> Array:
-        """Standard deviation of the standby energy [...], J (or W): the last error of the total."""
-        return np.abs(net[..., -1]) if self.errors[1] else np.full(net.shape[:-1], np.nan)
+        """Standard deviation of the standby energy [...], J (or W): the model's last error."""
+        if not self.errors[1]:
+            return np.full(net.shape[:-1], np.nan)
+        return np.abs(net[..., self.model_errors.stop - 1])
+
+    def total_source(self, net: Array, seconds: float) -> TotalSource:
+        """Where the total comes from, from the channels [channels] over a time [s]."""
+        return TotalSource.of(float(self._column(net, "measured")), seconds)
+
+    def _column(self, net: Array, name: str) -> Array:
+        return np.asarray(net[..., self.arm[name]])
+
+    def _systematic(self, errors: Array) -> Array:
+        """Variance from independent errors that add up over time [..., errors]."""
+        return np.asarray(np.square(errors).sum(axis=-1))
+
+    def _of_motion(self, moving: Array, over: Array | float | None) -> Array:
+        """Variance from the error of motion; `moving`: time, or its share of the time."""
+        spread = 1.0 if over is None else 1.0 / np.maximum(over, MOTION_TIME)
+        return np.asarray(self.motion_variance * np.abs(moving) * spread)
+
+    def _of_measurement(self, net: Array, over: Array | float | None) -> Array:
+        """Variance from the noise and the resolution of the bus power."""
+        spread = 1.0 if over is None else 1.0 / np.maximum(over, _SHORTEST)
+        noise = np.abs(self._column(net, "noise")) * spread
+        return np.asarray(noise + np.square(self._column(net, "resolution")))
 
     def deviation_of_joints(self, net: Array) -> float:
         """That of the sum of all joints' energies: errors of the drives are common and add up."""
         return float(np.linalg.norm(self._joint_errors(net).sum(axis=0)))
 
     def _joint_errors(self, net: Array) -> Array:
-        n, each = len(self.joints), self.errors[0]
-        own = net[..., self.sensitivity : self.sensitivity + n * each]
-        return own.reshape(*net.shape[:-1], n, each)
+        shape = (*net.shape[:-1], len(self.joints), self.errors[0])
+        return net[..., self.joint_errors].reshape(shape)
 
     def wall_terms(self, net: Array) -> Array:
         """Terms of energy (or power) at the wall [..., 5], from the channels [..., channels]."""
@@ -177,9 +259,9 @@ class Channels:
         """Energy (or power) at the wall [...], J (or W), from the channels."""
         return self.wall.value(self.wall_terms(net))
 
-    def at_wall(self, net: Array, of_power: bool = False) -> tuple[Array, Array]:
+    def at_wall(self, net: Array, over: Array | float | None = None) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
-        terms, std = self.wall_terms(net), self.deviations_of_total(net, of_power)
+        terms, std = self.wall_terms(net), self.deviations_of_total(net, over)
         return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:
@@ -188,7 +270,8 @@ class Channels:
 
     def convert(self, reading: MeterReading, names: Sequence[str]) -> MeterReading:
         """A reading of other channels `names` for these channels; see `convert_values`."""
-        net, consumed = (self.convert_values(x, names) for x in (reading.net, reading.consumed))
+        net = self.convert_values(reading.net, names)
+        consumed = self.convert_values(reading.consumed, names)
         if "regeneration" not in names:
             column = self.arm["regeneration"]
             consumed[column] = max(float(net[column]), 0.0)
@@ -198,15 +281,21 @@ class Channels:
         """Values of other channels `names` for these channels; new ones are zero.
 
         Earlier versions did not count regeneration: it is what the other parts lack of the total.
+        The total of earlier versions was the modelled one.
         """
         if tuple(names) == self.names:
             return values
         old = dict(zip(names, values.tolist(), strict=True))
+        if "model" not in old:
+            old["model"] = old["total"]
+            old["modelled_motion"] = old.get(f"time_{ArmState.MOVING.name.lower()}", 0.0)
+            errors = {name: value for name, value in old.items() if name.startswith("total/")}
+            old |= {name.replace("total/", "model/"): value for name, value in errors.items()}
         new = np.array([old.get(name, 0.0) for name in self.names])
         if "regeneration" not in old:
             parts = [self.arm[name] for name in ("standby", "driver")]
             motors = new[self.per_joint["electrical_power"]].sum()
-            new[self.arm["regeneration"]] = new[self.arm["total"]] - motors - new[parts].sum()
+            new[self.arm["regeneration"]] = new[self.arm["model"]] - motors - new[parts].sum()
         return new
 
     def __len__(self) -> int:
@@ -267,22 +356,16 @@ class PowerTable:
     states: Indices  # ArmState [samples]
     power: Array  # of every channel [samples, channels], W
     bus_measured: bool  # whether the bus power was measured at all samples
-    # with the samples at which the session's standby becomes known; else None
-    correction: EnergyCorrection | None = None
 
-    def parts(self, edges: Iterable[int] = ()) -> Iterator[tuple[slice, EnergyCorrection | None]]:
-        """Consecutive rows between edges, and the correction that precedes each of them."""
-        due = None if self.correction is None else self.correction.index
-        marks = {0, len(self.samples), *edges, *(() if due is None else (due,))}
+    def parts(self, edges: Iterable[int] = ()) -> Iterator[slice]:
+        """Consecutive rows between edges."""
+        marks = {0, len(self.samples), *edges}
         for start, stop in pairwise(sorted(marks)):
-            yield slice(start, stop), self.correction if start == due else None
+            yield slice(start, stop)
 
     def integrate(self, meter: EnergyMeter) -> None:
-        """Integrate the powers by a meter, and apply the correction."""
-        for rows, correction in self.parts():
-            if correction is not None:
-                meter.correct(correction)
-            meter.integrate_steps(self.steps.cut(rows), self.power[rows])
+        """Integrate the powers by a meter."""
+        meter.integrate_steps(self.steps, self.power)
 
 
 # Energies of recordings and planned trajectories in JSON.

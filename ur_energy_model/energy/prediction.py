@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.calculator import BusCapacitor
 from ur_energy_model.energy.meter import EnergyMeter, efficiency, interval
 from ur_energy_model.energy.powers import STANDSTILL_SPEED, energy_json
+from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.energy.telemetry_checks import rated_limits
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.drives import DrivePowers

@@ -33,6 +33,7 @@ from ur_energy_model.energy.powers import (
     Channels,
     PowerOptions,
     PowerTable,
+    TotalSource,
     energy_json,
 )
 from ur_energy_model.energy.telemetry_checks import (
@@ -93,10 +94,17 @@ class EnergySummary:
     driver: float
     standby: float
     regeneration: float  #: what the supply cannot take back, stored or burnt [J]
-    #: supply, supply_std: modelled energy at the supply, the sum of all these parts [J]
+    #: supply, supply_std: total at the supply, measured where bus power is, else modelled [J]
     supply: float
     supply_std: float
-    bus: float | None  #: measured energy at the supply [J], None without bus power
+    total_source: TotalSource  #: where `supply` comes from
+    #: model, model_std: modelled energy at the supply, the sum of all parts above [J]
+    model: float
+    model_std: float
+    #: unexplained, unexplained_std: `supply` less `model` [J]
+    unexplained: float
+    unexplained_std: float
+    bus: float | None  #: measured energy at the supply [J], None where bus power is incomplete
     wall: WallEnergy  #: energy at the mains: control box and supply included
     #: state_time, state_energy: of the whole arm by state [s], [J]
     state_time: dict[ArmState, float]
@@ -112,6 +120,13 @@ class EnergySummary:
     def efficiency(self) -> Array:
         """Mechanical over electrical energy [n], NaN where no electrical energy is taken."""
         return efficiency(self.mechanical, self.electrical)
+
+    @property
+    def explained_share(self) -> float | None:
+        """Modelled over measured energy; None unless all of the total is measured."""
+        if self.total_source.name != "measured" or not self.supply > 0.0:
+            return None
+        return self.model / self.supply
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
@@ -132,6 +147,11 @@ class EnergySummary:
             "supply_energy": self.supply,
             "supply_energy_std": self.supply_std,
             "supply_energy_interval": interval(self.supply, self.supply_std),
+            "model_energy": self.model,
+            "model_energy_std": self.model_std,
+            "model_energy_interval": interval(self.model, self.model_std),
+            "unexplained_energy": self.unexplained,
+            "unexplained_energy_std": self.unexplained_std,
         }
         return {
             "duration": self.duration,
@@ -139,6 +159,9 @@ class EnergySummary:
             "refused_samples": self.refused,
             "repeated_samples": self.repeated,
             **energy_json(self.names, joints, total),
+            "total_source": self.total_source.name,
+            "total_measured_share": self.total_source.share,
+            "explained_share": self.explained_share,
             "bus_energy": self.bus,
             **self.wall.as_json(),
             "states": {
@@ -164,8 +187,12 @@ def summarise(
     power meter at the mains, if any.
     """
     wall = wall or RecordedWall(calculator.channels)
-    channels, reading, standby = calculator.channels, meter.reading, calculator.standby
-    net, joint, arm = reading.net, channels.per_joint, channels.arm
+    channels = calculator.channels
+    reading = meter.reading
+    standby = calculator.standby
+    net = reading.net
+    joint = channels.per_joint
+    arm = channels.arm
     joint_std, supply_std = channels.deviations(net)
     return EnergySummary(
         names=channels.joints,
@@ -185,6 +212,11 @@ def summarise(
         regeneration=float(net[arm["regeneration"]]),
         supply=float(net[arm["total"]]),
         supply_std=supply_std,
+        total_source=channels.total_source(net, reading.accounted),
+        model=float(net[arm["model"]]),
+        model_std=float(channels.deviations_of_model(net)),
+        unexplained=float(net[arm["unexplained"]]),
+        unexplained_std=float(channels.deviations_of_unexplained(net)),
         bus=float(net[arm["bus"]]) if bus_complete else None,
         wall=wall.energy(net),
         contradictions=wall.verdict.contradictions,
@@ -219,13 +251,31 @@ def totals_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     contents = [plain(each.as_json()) for each in summaries]
     for each in contents:
         del each["session"], each["warnings"], each["serials"], each["wall_source"]
-        del each["contradictions"]
+        del each["contradictions"], each["total_source"], each["total_measured_share"]
+        del each["explained_share"]
     return {
         **summed("", contents),
         **WallEnergy.summed([each.wall for each in summaries]).as_json(),
+        **_source_json(summaries),
         "warnings": tuple(dict.fromkeys(line for each in summaries for line in each.warnings)),
         "contradictions": [one.as_json() for each in summaries for one in each.contradictions],
         "serials": common_serials([each.serials for each in summaries]),
+    }
+
+
+def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
+    """Where the sum of the totals comes from, and the share of it that the model explains."""
+    seconds = sum(each.duration for each in summaries)
+    measured = sum(each.total_source.share * each.duration for each in summaries)
+    source = TotalSource.of(measured, seconds)
+    total = sum(each.supply for each in summaries)
+    explained = None
+    if source.name == "measured" and total > 0.0:
+        explained = sum(each.model for each in summaries) / total
+    return {
+        "total_source": source.name,
+        "total_measured_share": source.share,
+        "explained_share": explained,
     }
 
 
@@ -242,7 +292,7 @@ def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str
 
 ARM_COLUMNS = (
     "driver_power", "standby_power", "regeneration_power", "total_power", "total_power_std",
-    "electrical_energy", "bus_power",
+    "electrical_energy", "bus_power", "model_power", "model_power_std", "unexplained_power",
 )  # fmt: skip
 
 
@@ -269,17 +319,23 @@ class PowerCsv:
 
     def append(self, table: PowerTable, meter: EnergyMeter) -> None:
         """Append the powers of a batch, which the meter has integrated last."""
-        channels, power = self._channels, table.power
-        arm, total = channels.arm, power[:, channels.arm["total"]]
+        channels = self._channels
+        power = table.power
+        arm = channels.arm
+        total = power[:, arm["total"]]
+        steps = table.steps.bridged
         columns = np.column_stack(
             [
                 table.samples.time,
                 power[:, : arm["total"]],
                 power[:, [arm[name] for name in ("driver", "standby", "regeneration")]],
                 total,
-                channels.deviations_of_total(power, of_power=True),
-                energy_at(table.steps.bridged, total, meter.reading.net[arm["total"]]),
+                channels.deviations_of_total(power, over=steps),
+                energy_at(steps, total, meter.reading.net[arm["total"]]),
                 power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
+                power[:, arm["model"]],
+                channels.deviations_of_model(power, over=steps),
+                power[:, arm["unexplained"]],
             ]
         )
         self._writer.writerows(
@@ -334,7 +390,7 @@ def recording_powers(
 ) -> Iterator[PowerTable]:
     """Powers of all samples of a recording, batch by batch, in constant memory.
 
-    Their standby power is that of the whole recording (`EnergyCalculator.settle`).
+    The standby power of its sessions is followed in a first pass (`follow_session`).
 
     Args:
         calculator: of the arm; keeps the state of the session.
@@ -369,7 +425,7 @@ def recording_powers(
         clock.finish()
         refuse(bag, check.contradictions(robot))
 
-    calculator.settle(batches := Rereading(checked))
+    calculator.follow_session(batches := Rereading(checked))
     yield from filter(None, map(calculator, batches))
 
 
@@ -445,10 +501,11 @@ def estimate_energy(
     found = summarise(calculator, meter, bus_complete, wall)
     if warning is None and not same_arm:
         session = calculator.model_in_session().session
-        misfits, bus, half = [], found.bus, CONFIDENCE * found.supply_std
-        if bus is not None and abs(found.supply - bus) > _CONTRADICTION * found.supply_std:
-            measured = f"{bus:.0f} J were measured at the supply"
-            misfits = [f"{measured}, {found.supply:.0f} ± {half:.0f} J modelled"]
+        misfits = []
+        if abs(found.unexplained) > _CONTRADICTION * found.unexplained_std:
+            half = CONFIDENCE * found.model_std
+            measured = f"{found.supply:.0f} J were measured at the supply"
+            misfits = [f"{measured}, {found.model:.0f} ± {half:.0f} J modelled"]
         warning = doubt_about_arm(model, info, session, misfits)
     warnings = tuple(each.words() for each in found.contradictions)
     warnings += () if warning is None else (warning,)

@@ -24,8 +24,9 @@ from ur_energy_model.typing import Array, Indices
 
 PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
 """Parts of the arm besides its joints, and their channels; together they are the total."""
-ARM_NAMES = (*PARTS, "total", "bus", "residual", "wall")  # names behind those of the joints
-STAMPED_ARM_NAMES = ("total", "bus", "standby", "residual")
+ARM_NAMES = (*PARTS, "unexplained", "total", "model", "bus", "wall")
+"""Names behind those of the joints; the parts and what they leave unexplained are the total."""
+STAMPED_ARM_NAMES = ("total", "bus", "standby")
 """Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
 
@@ -39,34 +40,47 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
 
     Returns:
         Energy since reset (J); mean power since the previous message (W), its derivative; standard
-        uncertainty of the energy (J), known for the joints, `standby`, `total` and `wall`. Joints,
-        standby, drivers and regeneration sum to the total. `bus` and `residual` (total minus bus)
-        are NaN if the bus power is not measured; `wall` is by the model, measured or generic.
+        uncertainty of the energy (J), known for the joints, `standby`, `unexplained`, `total`,
+        `model` and `wall`. Joints, standby, drivers, regeneration and unexplained sum to the total,
+        which is measured where the bus power is, else the model. `bus` is NaN if it is not
+        measured; `wall` is by the model of the supply, measured or generic.
     """
     columns = snapshots[0].channels
+    joints = len(columns.joints)
+    names = energy_names(columns.joints)
     net = np.array([each.since_reset.net for each in snapshots])
     power = np.array([each.power for each in snapshots])
-    places, joints = _value_places(columns), len(columns.joints)
-    out = np.full((len(snapshots), 3, len(places) + 2), np.nan)
-    total, bus, residual, wall = range(-4, 0)
-    out[:, 0, :residual], out[:, 1, :residual] = net[:, places], power[:, places]
-    out[:, :2, residual] = out[:, :2, total] - out[:, :2, bus]
-    if not all(each.bus_measured for each in snapshots):
-        out[[not each.bus_measured for each in snapshots], :2, bus:wall] = np.nan
-    out[:, 2, :joints] = columns.deviations_of_joints(net)
-    out[:, 2, joints] = columns.deviation_of_standby(net)
-    out[:, 2, total] = columns.deviations_of_total(net)
-    model, terms = columns.wall, columns.wall_terms(net)
-    out[:, 0, wall], out[:, 1, wall] = model.value(terms), columns.value_at_wall(power)
-    out[:, 2, wall] = model.deviation(terms, out[:, 2, total])
-    return out
+    places = _value_places(columns)
+    wall = columns.wall
+    terms = columns.wall_terms(net)
+    total_std = columns.deviations_of_total(net)
+    energies = np.column_stack([net[:, places], wall.value(terms)])
+    powers = np.column_stack([power[:, places], columns.value_at_wall(power)])
+    stds = {
+        "standby": columns.deviation_of_standby(net),
+        "unexplained": columns.deviations_of_unexplained(net),
+        "total": total_std,
+        "model": columns.deviations_of_model(net),
+        "wall": wall.deviation(terms, total_std),
+    }
+    unknown = np.full(len(snapshots), np.nan)
+    of_arm = [stds.get(name, unknown) for name in ARM_NAMES]
+    uncertainties = np.column_stack([columns.deviations_of_joints(net), *of_arm])
+    measured = np.array([each.bus_measured for each in snapshots])
+    is_bus = np.array([name == "bus" for name in names])
+    hidden = is_bus & ~measured[:, None]
+    assert len(names) == joints + len(ARM_NAMES)
+    return np.stack(
+        [np.where(hidden, np.nan, energies), np.where(hidden, np.nan, powers), uncertainties],
+        axis=1,
+    )
 
 
 @lru_cache(maxsize=8)
 def _value_places(columns: Channels) -> Indices:
-    """Channels of the names but residual and wall, which are computed."""
+    """Channels of the names but that of the wall, which is computed."""
     joints = columns.per_joint["electrical_power"]
-    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES[:-2]]
+    arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES if name != "wall"]
     return np.array([*range(joints.start, joints.stop), *arm])
 
 
@@ -84,7 +98,8 @@ def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dic
         joint: {name: float(values[i]) for name, values in of_joints.items()}
         for i, joint in enumerate(joints)
     }
-    for name, channel in {**PARTS, "total": "total"}.items():
+    whole = ("unexplained", "model", "total")
+    for name, channel in {**PARTS, **dict(zip(whole, whole, strict=True))}.items():
         column = columns.arm[channel]
         sums = {key: float(values.sum()) for key, values in of_joints.items()}
         electrical = {"electrical_power": power[column], "electrical_energy": net[column]}
@@ -100,6 +115,8 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
     "standby": (topics.STANDBY_ENERGY, topics.STANDBY_POWER),
     "drivers": (topics.DRIVERS_ENERGY, topics.DRIVERS_POWER),
     "regeneration": (topics.REGENERATION_ENERGY, topics.REGENERATION_POWER),
+    "unexplained": (topics.UNEXPLAINED_ENERGY, topics.UNEXPLAINED_POWER),
+    "model": (topics.MODEL_ENERGY, topics.MODEL_POWER),
     "bus": (topics.BUS_ENERGY, topics.BUS_POWER),
     "wall": (topics.WALL_ENERGY, topics.WALL_POWER),
 }
@@ -118,7 +135,7 @@ def _number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int
     of_arm = {
         both[row]: (row, names.index(name)) for name, both in _ARM_TOPICS.items() for row in (1, 0)
     }
-    return {**found, **of_arm, topics.RESIDUAL_POWER: (1, names.index("residual"))}
+    return {**found, **of_arm}
 
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
@@ -134,7 +151,7 @@ def numbers(
     places = _number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
     if not snapshot.bus_measured:
-        for topic in (topics.BUS_POWER, topics.BUS_ENERGY, topics.RESIDUAL_POWER):
+        for topic in (topics.BUS_POWER, topics.BUS_ENERGY):
             del found[topic.name]
     return found
 
@@ -167,14 +184,21 @@ def color(level: float) -> tuple[float, float, float, float]:
 
 
 def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
-    """One status per joint, then total, bus, wall, state and counters; `model` is a path."""
-    columns, power, reset, ever = (
-        snapshot.channels, snapshot.power, snapshot.since_reset, snapshot.lifetime
-    )  # fmt: skip
-    net, arm, parts = reset.net, columns.arm, columns.per_joint
+    """One status per joint, then total, model, bus, wall, state and counters.
+
+    `model` is the path of the model file.
+    """
+    columns = snapshot.channels
+    power = snapshot.power
+    reset = snapshot.since_reset
+    ever = snapshot.lifetime
+    net = reset.net
+    arm = columns.arm
+    parts = columns.per_joint
     electrical = parts["electrical_power"]
-    power_std, total_std = columns.deviations(power, of_power=True)
+    power_std, total_std = columns.deviations(power, snapshot.seconds)
     energy_std, total_energy_std = columns.deviations(net)
+    source = snapshot.total_source
     of_joints: dict[str, Array] = {
         "electrical_power_W": power[electrical],
         "electrical_power_std_W": power_std,
@@ -201,32 +225,42 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     of_total: dict[str, object] = {
         "power_W": power[arm["total"]],
         "power_std_W": total_std,
-        **{f"{name}_power_W": power[arm[name]] for name in PARTS.values()},
+        **{f"{name}_power_W": power[arm[name]] for name in (*PARTS.values(), "unexplained")},
         "energy_J": net[arm["total"]],
         "energy_std_J": total_energy_std,
         "energy_ever_J": ever.net[arm["total"]],
-        **{f"{name}_energy_J": net[arm[name]] for name in PARTS.values()},
+        **{f"{name}_energy_J": net[arm[name]] for name in (*PARTS.values(), "unexplained")},
         "motors_energy_J": net[electrical].sum(),
         "motors_mechanical_energy_J": net[parts["mechanical_power"]].sum(),
+        "total_source": source.name,
+        "measured_share": source.share,
     }
-    out.append(_status("energy: total", f"{power[arm['total']]:.1f} W", of_total))
+    watts = power[arm["total"]]
+    out.append(_status("energy: total", f"{watts:.1f} W, {source.words()}", of_total))
+    of_model: dict[str, object] = {
+        "power_W": power[arm["model"]],
+        "power_std_W": columns.deviations_of_model(power, snapshot.seconds),
+        "energy_J": net[arm["model"]],
+        "energy_std_J": columns.deviations_of_model(net),
+        "energy_ever_J": ever.net[arm["model"]],
+        "unexplained_energy_std_J": columns.deviations_of_unexplained(net),
+    }
+    out.append(_status("energy: model", f"{power[arm['model']]:.1f} W", of_model))
     if snapshot.bus_measured:
         of_bus: dict[str, object] = {
             "power_W": power[arm["bus"]],
             "energy_J": net[arm["bus"]],
-            "residual_W": power[arm["total"]] - power[arm["bus"]],
-            "residual_mean_W": snapshot.residual_mean,
-            "residual_std_W": snapshot.residual_std,
-            "residual_energy_J": net[arm["total"]] - net[arm["bus"]],
+            "unexplained_mean_W": snapshot.unexplained_mean,
+            "unexplained_std_W": snapshot.unexplained_std,
             "standby_measured_W": snapshot.standby_measured,
             "controller_energy_J": snapshot.controller_energy,
         }
-        drifts = "the model drifts away from the measured power"
+        drifts = "the measured power drifts away from the model"
         text = drifts if snapshot.drifting else "as modelled"
         out.append(Status("energy: bus", WARN if snapshot.drifting else OK, text, of_bus))
     else:
         out.append(_status("energy: bus", "not measured by this source", {}))
-    watts, watts_std = columns.at_wall(power, of_power=True)
+    watts, watts_std = columns.at_wall(power, snapshot.seconds)
     joules, joules_std = columns.at_wall(net)
     of_wall = {
         "power_W": watts,

@@ -4,8 +4,8 @@
 """What an arm did while it worked: its cycles, the places at which it rested, and its long pauses.
 
 A log takes the powers that the calculator computes, batch by batch, in bounded memory: the same for
-a recording and for an arm that is watched live. Powers at rest are those of the bus where it was
-measured, else those of the model.
+a recording and for an arm that is watched live. Energies are those of the total, which is measured
+where the source has bus power.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_CYCLES = 10_000  # that are remembered, the newest
 
 
 class LoggedCycle(NamedTuple):
-    """One complete cycle without gaps; energies of the whole arm at the supply, from the model."""
+    """One complete cycle without gaps; energies of the whole arm at the supply."""
 
     duration: float  # [s]
     energy: float  # [J]
@@ -180,20 +180,18 @@ class WorkLog:
 
     def _add_cycles(self, channels: Channels, table: PowerTable, marks: Marks) -> None:
         warmth = table.samples.columns.get("joint_temperatures")
-        for rows, correction in table.parts(marks):
+        for rows in table.parts(marks):
             if (mark := marks.get(rows.start)) is not None:
                 now = float("nan") if warmth is None else float(np.mean(warmth[rows.start]))
                 for cycle in self._counter.mark(0, self._meter.reading, mark):
                     if cycle.is_whole:
                         self.cycles.append(_logged(cycle, channels, now))
-            if correction is not None:
-                self._meter.correct(correction)
             self._meter.integrate_steps(table.steps.cut(rows), table.power[rows])
 
     def _add_rests(self, channels: Channels, table: PowerTable) -> None:
         states = table.states
         steps = table.steps.bridged
-        power = table.power[:, channels.arm["bus" if table.bus_measured else "total"]]
+        power = table.power[:, channels.arm["total"]]
         off = states == ArmState.OFF
         self._off_seconds += float(steps[off].sum())
         self._off_energy += float(steps[off] @ power[off])

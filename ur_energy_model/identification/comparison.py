@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.session import FrictionAnchor
+from ur_energy_model.energy.friction_follower import FrictionFollower
 from ur_energy_model.identification.dynamics import RecordingDynamics, payload_runs
 from ur_energy_model.identification.filtered_motion import (
     MOVING_SPEED,
@@ -55,7 +55,7 @@ def compare(
     model: EnergyModel,
     recording: Recording,
     setups: RecordingDynamics,
-    anchor: FrictionAnchor | None = None,
+    anchor: FrictionFollower | None = None,
 ) -> Iterator[Comparison]:
     """Model and measurement of a recording, stretch by stretch.
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.friction_follower import FrictionFollower
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import (
     FIELDS,
@@ -31,7 +32,6 @@ from ur_energy_model.energy.powers import (
     PowerTable,
 )
 from ur_energy_model.energy.recording_energy import Rereading
-from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
     doubt_about_arm,
@@ -170,7 +170,7 @@ def measure(
     model: EnergyModel, recording: Recording, setups: RecordingDynamics, *, anchor: bool
 ) -> Metrics:
     """METRICS of a recording whose setups are known."""
-    n, follower = model.dof, FrictionAnchor(model) if anchor else None
+    n, follower = model.dof, FrictionFollower(model) if anchor else None
     everything, moving, torque = ErrorStatistics(n), ErrorStatistics(n), ErrorStatistics(n)
     for part in compare(model, recording, setups, follower):
         currents = part.current_measured, part.current_model
@@ -238,7 +238,7 @@ def identify_session(
     """
     recording, setups = read_for_comparison(model, bag, payload=payload, enough=enough)
     with closing(recording):
-        follower = FrictionAnchor(model)
+        follower = FrictionFollower(model)
         deque(compare(model, recording, setups, follower), maxlen=0)
         model = model.in_session(follower.session())
         return _compare_power(model, recording, MEASURED_FIELDS, "current", anchor=True)[1]
@@ -284,7 +284,7 @@ def _compare_power(
     batches = Rereading(read)
     for calculator, each in zip(calculators, statistics, strict=True):
         with suppress(MissingFieldError):  # the recording lacks what this method needs
-            calculator.settle(batches)
+            calculator.follow_session(batches)
             for table in filter(None, map(calculator, batches)):
                 each.accumulate(table)
     standby = calculators[0].standby
@@ -446,9 +446,11 @@ class PowerStatistics:
         if not table.bus_measured or not use.any():
             return
         arm = self._channels.arm
-        measured, model = (table.power[use, arm[name]] for name in ("bus", "total"))
-        steps, states = table.steps.bridged[use], table.states[use]
-        known = self._channels.deviations_of_total(table.power[use], of_power=True)
+        measured = table.power[use, arm["bus"]]
+        model = table.power[use, arm["model"]]
+        steps = table.steps.bridged[use]
+        states = table.states[use]
+        known = self._channels.deviations_of_model(table.power[use], over=steps)
         std = np.hypot(known, self._noise)
         self._errors.accumulate(measured[:, None], model[:, None], std=std[:, None])
         squares, blocks = np.square(model - measured), time_blocks(table.samples.time[use], _BLOCK)

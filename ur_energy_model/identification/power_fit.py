@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.calculator import BusCapacitor, MeasuredPowers, channels_of
+from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
     cross_validate,
@@ -438,8 +439,8 @@ class CapacitorFit:
     def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
         """Add consecutive samples, see `Recording.supply`."""
         steps = self._gaps(time).bridged
-        motors = self._powers(steps, speed, current) @ self._powers.demand
-        demand = motors + self.model.bus.standby
+        products = self._powers.products(steps, speed, current)
+        demand = self._powers.powers(products).demand + self.model.bus.standby
         self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
 
 

@@ -80,17 +80,17 @@ class ArmTopics:
         """Curves of each plot, by its title."""
         return {
             "Whole arm [W]": (
-                Curve("total", POWER, "model"),
-                Curve("bus", POWER, "measured"),
+                Curve("total", POWER, "total"),
+                Curve("model", POWER, "model"),
                 *(Curve(part, POWER, part) for part in PARTS),
             ),
             JOINT_PLOTS[0]: tuple(Curve(joint, POWER, joint) for joint in self.joints),
             "Energy since reset [J]": (
-                Curve("total", ENERGY, "model"),
-                Curve("bus", ENERGY, "measured"),
+                Curve("total", ENERGY, "total"),
+                Curve("model", ENERGY, "model"),
             ),
             JOINT_PLOTS[1]: tuple(Curve(joint, ENERGY, joint) for joint in self.joints),
-            "Model minus measured [W]": (Curve("residual", POWER, "residual"),),
+            "Total less model [W]": (Curve("unexplained", POWER, "unexplained"),),
         }
 
 

@@ -16,8 +16,8 @@ from datetime import datetime
 
 import numpy as np
 
+from ur_energy_model.energy.friction_follower import WITHIN_SESSION
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.session import WITHIN_SESSION
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.drift_filter import DriftNoise, LevelChange, LevelDetector
 from ur_energy_model.learning.history import Change

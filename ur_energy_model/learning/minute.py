@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ur_energy_model.energy.powers import ArmState, arm_states
-from ur_energy_model.energy.session import (
+from ur_energy_model.energy.friction_follower import (
     ANCHOR_SPEED,
     CORRELATION_TIME,
     FrictionSplit,
-    StandbyTracker,
 )
+from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
+from ur_energy_model.energy.powers import ArmState, arm_states
+from ur_energy_model.energy.standby_follower import StandbyFollower
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
@@ -195,8 +196,8 @@ class StandbyMinutes:
     """Mean standby power of each minute with enough standstill of the model's arm."""
 
     def __init__(self, model: EnergyModel) -> None:
-        self._model = model
-        self._tracker = StandbyTracker(model.bus.standby, model.sessions.standby)
+        self._powers = MeasuredPowers(model, channels_of(model))
+        self._follower = StandbyFollower(model.bus.standby, model.sessions.standby)
         self._number: float | None = None
         self._before = 0.0
 
@@ -208,23 +209,22 @@ class StandbyMinutes:
         bus = window.bus_power
         if bus is None or any(name not in window for name in _FIELDS) or len(window) < 2:
             return []
-        out, tracker = [], self._tracker
+        out = []
+        follower = self._follower
         for rows in time_blocks(window.time, MINUTE):
             part, number = window.cut(rows), float(np.floor(window.time[rows.start] / MINUTE))
             if self._number is not None and number != self._number:
-                enough = tracker.still_seconds - self._before >= _LEAST_STILL
-                self._before = tracker.still_seconds
-                if enough and tracker.measured is not None:
-                    out.append(((self._number + 1) * MINUTE, tracker.measured, tracker.std))
+                enough = follower.still_seconds - self._before >= _LEAST_STILL
+                self._before = follower.still_seconds
+                if enough and follower.measured is not None:
+                    out.append(((self._number + 1) * MINUTE, follower.measured, follower.std))
             self._number = number
             qd, current = part["actual_qd"], part["actual_current"]
             still = arm_states(part, qd) == ArmState.STANDSTILL
-            unexplained = np.full(len(part), np.nan)
-            if still.any():
-                powers = self._model.joint_power(qd[still], current[still], std=False)
-                unexplained[still] = bus[rows][still] - powers.demand + powers.standby_power
             steps = np.clip(np.diff(part.time, prepend=part.time[:1]), 0.0, _LONGEST_STEP)
-            tracker.update(part.time, steps, still, unexplained)
+            motors = self._powers.powers(self._powers.products(steps, qd, current)).demand
+            nothing = np.zeros((len(part), 0))
+            follower.update(part.time, steps, still, still, bus[rows] - motors, nothing)
         return out
 
 

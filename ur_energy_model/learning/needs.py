@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
@@ -139,8 +140,11 @@ def reference_work(model: EnergyModel, robot: RobotDescription | None = None) ->
     bank = FrictionBank([joint.friction for joint in model.joints], ratio)
     friction = bank.torque(qd, load) / constant
     current = load / (ratio * constant) + friction
+    formula = MeasuredPowers(model, channels_of(model))
+    steps = np.full(len(time), 1.0 / _RATE)
+    demand = model.bus.standby + formula.powers(formula.products(steps, qd, current)).demand
     return ReferenceWork(
-        energy=float(model.joint_power(qd, current, std=False).total_power.sum()) / _RATE,
+        energy=float(np.maximum(demand, model.bus.floor).sum()) / _RATE,
         seconds=len(time) / _RATE,
         speed=np.abs(qd),
         cost=(2.0 * resistance * current + back_emf * ratio * qd) / _RATE,

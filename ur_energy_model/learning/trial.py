@@ -13,9 +13,9 @@ from scipy.stats import sem
 from scipy.stats import t as student
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.friction_follower import FrictionFollower
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.powers import ArmState, PowerOptions
-from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.identification.filtered_motion import MOVING_SPEED
 from ur_energy_model.learning.information import ArmMotion
 from ur_energy_model.model.energy_model import EnergyModel
@@ -111,7 +111,7 @@ class ModelRecord:
 
     def start_session(self) -> None:
         """The samples that follow are of another session."""
-        self._anchor = FrictionAnchor(self.model)
+        self._anchor = FrictionFollower(self.model)
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue, for `restored`."""
@@ -131,7 +131,11 @@ class ModelRecord:
         out = cls(model_from_document(saved["model"], "state"), robot)
         out.supply, out.currents = saved["supply"], list(saved["currents"])
         out._sums = np.array(saved["sums"])
-        out._channels, out._moving = saved["channels"], saved["moving"]
+        columns = len(out._calculator().channels)
+        # Earlier versions had other channels: the intervals begin anew.
+        if saved["channels"] is not None and len(saved["channels"]) == columns:
+            out._channels = saved["channels"]
+            out._moving = saved["moving"]
         out._anchor.restore(saved["anchor"])
         return out
 
@@ -179,9 +183,10 @@ class ModelRecord:
     @property
     def supply_interval(self) -> float:
         """Half width of the 95 % interval of the energy at the supply, relative; with bus power."""
-        assert self._channels is not None
-        std = self._calculator().channels.deviations(self._channels)[1]
-        return float(CONFIDENCE * std / self._sums[0])
+        if self._channels is None:
+            return float("inf")
+        std = float(self._calculator().channels.deviations_of_model(self._channels))
+        return CONFIDENCE * std / float(self._sums[0])
 
     def _calculator(self) -> EnergyCalculator:
         """Computes powers from measured currents with the model's own standby."""
@@ -205,7 +210,7 @@ class ModelRecord:
         if not table.bus_measured:
             return
         bus = power[:, calculator.channels.arm["bus"]]
-        error = power[:, calculator.channels.arm["total"]] - bus
+        error = power[:, calculator.channels.arm["model"]] - bus
         weight = np.where(table.states >= ArmState.STANDSTILL, steps, 0.0)
         still = weight * (table.states == ArmState.STANDSTILL)
         self._sums += [weight @ bus, weight @ error, weight.sum(), still.sum(), still @ error]

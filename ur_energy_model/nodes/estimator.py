@@ -286,11 +286,10 @@ class EstimatorNode(ManagedNode):
                 self._outlets.offer(float(batch.time[-1]), self._reading)
 
     def _finish_bag(self) -> None:
-        """Correct the counters at the end of a bag, and publish them."""
+        """Publish the counters after the last sample of a bag."""
         arm, snapshot = self._arm, None
         if arm is not None:
             with self._lock:
-                arm.estimator.finish()
                 snapshot = arm.estimator.snapshot()
         if snapshot is not None:
             (messages,) = self._messages([snapshot], [self._stamp])

@@ -258,8 +258,8 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
     }
     if snapshot is not None and snapshot.bus_measured:
         values |= {
-            "residual_mean_W": snapshot.residual_mean,
-            "residual_std_W": snapshot.residual_std,
+            "unexplained_mean_W": snapshot.unexplained_mean,
+            "unexplained_std_W": snapshot.unexplained_std,
             "drift_alarm": snapshot.drifting,
         }
     return level, text, values

@@ -196,7 +196,7 @@ class BagWork:
         host_time, others, ranges = has_host_time(samples), NOTHING, NOTHING
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
-        parts, cycles = EnergyParts(channels, others, settled=True), CycleRows(channels)
+        parts, cycles = EnergyParts(channels, others), CycleRows(channels)
         health, seconds, times = HealthRows(calculator), [], []
         nodes = ProgramRows(channels, self.scripts, others)
         accounted = left_out = 0.0

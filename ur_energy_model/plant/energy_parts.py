@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.meter import EnergyMeter
-from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.telemetry.samples import host_times, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
 
@@ -78,6 +78,8 @@ class TimeRanges:
 
 NOTHING = TimeRanges.of(())  # no time at all
 
+MOST_WAITING = 90_000  # parts that may wait to be taken; a day of seconds
+
 # PartTable: energies of consecutive short parts of a recording.
 
 
@@ -97,7 +99,6 @@ class PartTable:
     unaccounted: Array
     peak: Array
     net: Array  # integrals of the powers [parts, channels], J
-    held: Array  # time by state before the standby power was known [parts, states], s
     # sums over the samples that have joint temperatures [parts, n], degC, and their number in a
     # last column
     temperature: Array
@@ -130,35 +131,18 @@ class PartTable:
         return TimeRanges.of(map(tuple, edges.tolist()))
 
 
-# Which energies are final
-#
-# Until the standby power of the session is known, the meter counts with the model's. What it adds
-# or deducts then concerns time that has passed: at once an increase, from later gains, bit
-# by bit, a decrease (`pending`). So a part is final once the standby power is known
-# and nothing is left to deduct. Each correction is shared by the parts that wait, by the time for
-# which the model's standby power was counted (`held`); where these were taken already, by all that
-# wait. The sum over all parts stays the meter's.
-
-MOST_WAITING = 90_000  # parts that wait for the standby power of the session; a day of seconds
-
-
 class EnergyParts:
     """Parts of one recording or stream, batch by batch; others cover the time `covered`.
 
-    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet; of a
-    finished recording they are final, `settled` (`EnergyCalculator.settle`).
+    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet.
     """
 
-    def __init__(
-        self, channels: Channels, covered: TimeRanges = NOTHING, *, settled: bool = False
-    ) -> None:
+    def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
         self.meter = EnergyMeter(len(channels))
         self.waiting = 0
-        self._channels, self._covered = channels, covered
+        self._channels = channels
+        self._covered = covered
         self._parts: list[PartTable] = []
-        self._known = settled  # whether the standby power of the session is in use
-        self._attributed = np.zeros(len(channels))
-        """Corrections of the meter that the parts contain."""
 
     def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
@@ -166,25 +150,18 @@ class EnergyParts:
         cycles, times = cycles or {}, host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
-        begins, net, spans, known = [], [], [], []
-        for rows, correction in table.parts([*edges.tolist(), *cycles]):
-            before, corrected = self.meter.reading, self.meter.corrections
-            if correction is not None:
-                self._known = True
-                self.meter.correct(correction)
+        begins, net, spans = [], [], []
+        for rows in table.parts([*edges.tolist(), *cycles]):
+            before = self.meter.reading
             self.meter.integrate_steps(table.steps.cut(rows), table.power[rows])
             gained = self.meter.reading - before
             begins.append(rows.start)
-            net.append(gained.net - (self.meter.corrections - corrected))
+            net.append(gained.net)
             spans.append((gained.accounted, gained.unaccounted))
-            known.append(self._known)
         first, energies = np.array(begins), np.stack(net)
         after, (accounted, unaccounted) = np.append(first[1:], len(times)), np.array(spans).T
         marks = np.empty(len(first), dtype=np.object_)
         marks[:] = [cycles.get(begin) for begin in begins]
-        states = slice(channels.state_time, channels.state_time + len(ArmState))
-        held = np.where(np.array(known)[:, None], 0.0, energies[:, states])
-        held[:, : ArmState.STANDSTILL] = 0.0  # brakes engaged: counted without standby power
 
         def sums(values: Array) -> Array:
             """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
@@ -209,44 +186,27 @@ class EnergyParts:
                 unaccounted=unaccounted,
                 peak=np.maximum.reduceat(table.power[:, channels.arm["total"]], first),
                 net=energies,
-                held=held,
                 temperature=sums(warmth),
                 scaling=sums(scaling[:, None]),
             )
         )
         self.waiting += len(first)
 
-    def take(self, *, anyway: bool = False) -> PartTable | None:
-        """Remove and return final parts but those of the second in progress; None without any.
-
-        `anyway` takes them even if they are not final.
-        """
-        final = self._known and self.meter.pending is None
-        if not self.waiting or not (anyway or final or self.waiting > MOST_WAITING):
+    def take(self) -> PartTable | None:
+        """Remove and return the parts but those of the second in progress; None without any."""
+        if not self.waiting:
             return None
         parts = self.so_far()
         earlier = np.flatnonzero(parts.second != parts.second[-1])
         if not len(earlier):
             return None
         stop = int(earlier[-1]) + 1
-        self._parts, self.waiting = [parts.cut(slice(stop, None))], len(parts) - stop
+        self._parts = [parts.cut(slice(stop, None))]
+        self.waiting = len(parts) - stop
         return parts.cut(slice(stop))
 
     def so_far(self) -> PartTable:
-        """All parts that were not taken yet, with what is known now; at least one is waiting."""
-        parts, start = PartTable.join(self._parts), self._channels.state_energy
-        correction = self.meter.corrections - self._attributed
-        self._attributed = self.meter.corrections
-        if correction.any():
-            time = parts.held.sum(axis=1)
-            if not time.any():  # the parts that it concerns were taken
-                time = np.ones(len(parts))
-            share = time / time.sum()
-            change = np.outer(share, correction)
-            for state in ArmState:
-                own = parts.held[:, state]
-                if own.any():
-                    change[:, start + state] = own / own.sum() * correction[start + state]
-            parts.net[:] += change
+        """All parts that were not taken yet; at least one is waiting."""
+        parts = PartTable.join(self._parts)
         self._parts = [parts]
         return parts

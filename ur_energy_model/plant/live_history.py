@@ -93,11 +93,7 @@ class LiveRows:
         self._nodes.update(table)
 
     def collect(self, *, last: bool = False) -> None:
-        """Take the rows so far, during which there are no updates; `last` if no more will follow.
-
-        An hour does not wait until its energies are final: at its end all its parts are taken as
-        they are, and what the meter adds or deducts later is attributed to later ones.
-        """
+        """Take the rows so far; there are no updates meanwhile, nor any later ones if `last`."""
         self._collect_minutes(last=last)
         if last:
             self._calculator = self._health = None
@@ -106,7 +102,7 @@ class LiveRows:
             return
         begin = self.parts.so_far().begin
         self._newest = int(begin[-1]) // HOUR
-        fixed = self.parts.take(anyway=last or int(begin[0]) // HOUR != self._newest)
+        fixed = self.parts.take()
         self._fixed += [] if fixed is None else [fixed]
         rest = self.parts.so_far()
         if last:
@@ -279,7 +275,7 @@ class LiveHistory:
                 self._rows.append(rows := LiveRows(arm, keys, channels, self._path, self._script))
             rows.update(table, cycles, calculator)
             if rows.parts.waiting > MOST_WAITING:
-                dropped = rows.parts.take(anyway=True)
+                dropped = rows.parts.take()
                 self._lost += 0 if dropped is None else len(dropped)
 
     def use_model(self, model: str) -> None:

@@ -20,7 +20,6 @@ from ur_energy_model.energy.meter import MeterReading, interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
-from ur_energy_model.energy.session import StandbyTracker
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
@@ -79,7 +78,10 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
         "total_std": channels.deviations_of_total(net),
         **_at_wall(channels, net),
         "bus_energy": bus,
-        "residual_energy": net[:, arm["total"]] - bus,
+        "residual_energy": net[:, arm["model"]] - bus,
+        "model_energy": net[:, arm["model"]],
+        "unexplained_energy": net[:, arm["unexplained"]],
+        "measured": net[:, arm["measured"]],
         "peak_power": sums(parts.peak, np.maximum),
         **states,
         "joints": channels.joints,
@@ -319,12 +321,6 @@ class HealthRows:
         """Friction of the model at TYPICAL_SPEED without load, joint side [n], N m."""
         self._constant = np.array([joint.torque_constant for joint in model.joints])
         self._meter, self._windows = MinuteMeter(model), Windows()
-        self._standby = StandbyTracker(
-            model.bus.standby,
-            model.session.standby_std,
-            calculator.options.standby_limit,
-            calculator.options.track_standby,
-        )
         self._dynamics: ArmDynamics | None = None
         self._time = -np.inf
         self._shift: float | None = None
@@ -398,22 +394,22 @@ class HealthRows:
 
     def _rest(self, table: PowerTable, run: slice, time: Array, host: Array) -> None:
         """Begin and standby power of the minutes of ascending samples at shifted times."""
-        number, tracker, power = np.floor(time / MINUTE), self._standby, table.power[run]
-        columns = self._calculator.channels
-        motors = power[:, columns.per_joint["electrical_power"]].sum(axis=1)
-        motors += power[:, columns.arm["driver"]]
-        held, steps = table.states[run] == ArmState.STANDSTILL, table.steps.bridged[run]
-        bus = None if table.samples.bus_power is None else table.samples.bus_power[run] - motors
-        standby = tracker.update(table.samples.time[run], steps, held, bus).used[:, 1]
-        still = np.where(held, steps, 0.0)
+        number = np.floor(time / MINUTE)
+        follower = self._calculator.standby
+        standby = table.power[run, self._calculator.channels.arm["standby"]]
+        held = table.states[run] == ArmState.STANDSTILL
+        still = np.where(held, table.steps.bridged[run], 0.0)
         for part in equal_runs(number):
             minute = self._minute(float(number[part.start]))
             # The clocks drift apart; whole minutes all the same.
             offset = round(float(host[part.start] - time[part.start]) / MINUTE)
             minute.setdefault("begin", MINUTE * (offset + float(number[part.start])))
             minute["still"] += float(still[part].sum())
-            if tracker.anchored and minute["still"] >= LEAST_STILL:
-                minute |= {"standby": float(standby[part.stop - 1]), "standby_std": tracker.std}
+            if follower.anchored and minute["still"] >= LEAST_STILL:
+                last = int(np.flatnonzero(held[part])[-1]) if held[part].any() else -1
+                if last >= 0:
+                    minute["standby"] = float(standby[part][last])
+                    minute["standby_std"] = follower.std
 
     def _minute(self, number: float) -> dict[str, Any]:
         return self._minutes.setdefault(number, {"still": 0.0})

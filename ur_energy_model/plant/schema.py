@@ -83,7 +83,7 @@ SECONDS: tuple[Column, ...] = (
     *_WHOLE_ARM,
     Column("standby_energy", "number", "J", "standby, part of total_energy"),
     Column("driver_energy", "number", "J", "drivers, part of total_energy"),
-    Column("residual_energy", "number", "J", "total_energy minus bus_energy", nullable=True),
+    Column("residual_energy", "number", "J", "model_energy minus bus_energy", nullable=True),
     _PEAK_POWER,
     *(
         column
@@ -104,6 +104,9 @@ SECONDS: tuple[Column, ...] = (
     Column("speed_scaling", "number", "", "mean of slider times limiter", nullable=True),
     _REGENERATION,
     *_WALL,
+    Column("model_energy", "number", "J", "sum of the modelled parts", nullable=True),
+    Column("unexplained_energy", "number", "J", "total_energy minus model_energy", nullable=True),
+    Column("measured", "number", "s", "time in which total_energy is measured", nullable=True),
 )
 """Per second and arm. A second holds the samples whose host time is in it, each with the step that
 ends in it; sums over all rows of a source are its energies."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.friction_follower import FrictionFollower
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, bridged_steps
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.energy.recording_energy import energy_at
-from ur_energy_model.energy.session import FrictionAnchor
 from ur_energy_model.errors import RecordingError
 from ur_energy_model.files import real_path
 from ur_energy_model.identification.comparison import compare, compare_target_torque
@@ -77,20 +77,19 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """
     calculator = EnergyCalculator(model, load_robot(model.robot))
     channels = calculator.channels
-    joint, arm, first = channels.per_joint, channels.arm, channels.sensitivity
-    n, (each, _) = len(channels.joints), channels.errors
+    joint = channels.per_joint
+    arm = channels.arm
     electrical, mechanical = joint["electrical_power"], joint["mechanical_power"]
     shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
     meter, pieces = EnergyMeter(len(channels)), []
     chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
-    calculator.settle(chunks)
+    calculator.follow_session(chunks)
     for table in filter(None, map(calculator, chunks)):
         table.integrate(meter)
         power, steps, end = table.power, table.steps.bridged, meter.reading.net
-        errors = power[:, first : first + n * each].reshape(-1, n, each)
         spread = (
-            np.linalg.norm(errors, axis=2),
-            channels.deviations_of_total(power, of_power=True),
+            channels.deviations_of_joints(power),
+            channels.deviations_of_total(power, over=steps),
         )
         energy = [energy_at(steps, power[:, k], end[k]) for k in shown]
         columns = power[:, : channels.state_energy].copy()
@@ -225,7 +224,7 @@ def analyse(
 
     recording, setups = read_for_comparison(model, bag, payload=payload)
     with closing(recording):
-        compared = compare(model, recording, setups, FrictionAnchor(model))
+        compared = compare(model, recording, setups, FrictionFollower(model))
         parts = [part for part in compared if part.motion.time[0] < start + DRAWN_SECONDS]
         if not parts:
             problem = "has no second in which the robot runs without interruption"

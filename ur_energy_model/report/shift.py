@@ -110,7 +110,7 @@ def read_shift(
         first = last = None
         lost = 0.0
         batches = Rereading(partial(_checked, bag))
-        estimator.calculator.settle(batches)
+        estimator.calculator.follow_session(batches)
         for batch in batches:
             batch = batch.distinct()
             first = float(batch.time[0]) if first is None else first

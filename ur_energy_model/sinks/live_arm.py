@@ -323,7 +323,6 @@ class LiveArm:
         """Offer what a recorded source ended with."""
         if self._estimator is not None:
             with self._lock:
-                self._estimator.finish()
                 self._outlets.offer_at_once(lambda: self._reading("sinks"))
 
     def _reading(self, viewer: str) -> ArmReading | None:

@@ -128,7 +128,8 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
         (EXPORT, energy.regenerated, energy.net, hour),
         (SUM, energy.net, energy.net, hour),
     ):
-        joints, total = columns.deviations(uncertain, quantity is POWER)
+        over = reading.snapshot.seconds if quantity is POWER else None
+        joints, total = columns.deviations(uncertain, over)
         known = dict(zip(reading.joints, joints.tolist(), strict=True))
         known |= {MAIN: total, STANDBY: columns.deviation_of_standby(uncertain)}
         for point, column in positions.items():

@@ -211,10 +211,6 @@ class ArmMetrics:
     def _wall(self, array: Array) -> Values:
         return {(): float(self.columns.value_at_wall(array))}
 
-    def _residual(self) -> Values:
-        total, bus = (self._channel(self.snapshot.power, each) for each in ("total", "bus"))
-        return {key: total[key] - each for key, each in bus.items()}
-
     def _cycle(self, place: int) -> Values:
         return {} if self.last_cycle is None else {(): self.last_cycle[place]}
 
@@ -256,7 +252,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
     ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included.",
      lambda m: m._channel(m.snapshot.power, "total")),
     ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
-     lambda m: {(): m.columns.deviations(m.snapshot.power, of_power=True)[1]}),
+     lambda m: {(): m.columns.deviations(m.snapshot.power, m.snapshot.seconds)[1]}),
     ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
      lambda m: m._channel(m.snapshot.highest, "total")),
     ("bus_power_watts", _ARM, "Measured bus voltage times current.",
@@ -276,7 +272,10 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
     ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
      "deducted, of each joint, standby, drivers and regeneration; they sum to "
      "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
-    ("residual_power_watts", _ARM, "Model minus measured bus power.", ArmMetrics._residual),
+    ("model_power_watts", _ARM, "Sum of the modelled parts.",
+     lambda m: m._channel(m.snapshot.power, "model")),
+    ("unexplained_power_watts", _ARM, "Total less model.",
+     lambda m: m._channel(m.snapshot.power, "unexplained")),
     ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
      lambda m: m._states(m.snapshot.power, m.columns.state_energy)),
     ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",

@@ -235,8 +235,8 @@ class LiveView:
         line = Text("standby".ljust(NAME) + watts(snapshot.standby).rjust(POWER))
         line.append("  measured" if snapshot.standby_measured is not None else "  of the model")
         if snapshot.bus_measured:
-            residual = f"  residual {watts(snapshot.residual_mean)}"
-            line.append(f"{residual} ± {watts(snapshot.residual_std)}")
+            unexplained = f"  unexplained {watts(snapshot.unexplained_mean)}"
+            line.append(f"{unexplained} ± {watts(snapshot.unexplained_std)}")
         if snapshot.drifting:
             line.append("  drifting", "bold yellow")
         return [*lines, line]

@@ -1,0 +1,151 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The supply of an arm: what it delivers by the model, and how well its power is measured.
+
+The supply delivers power and takes none back (Heredia et al., EcBot, eq. 13-21: power at the
+supply is never negative). The measured power is voltage times current of the robot bus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.telemetry.samples import Telemetry, changes
+from ur_energy_model.typing import Array, Mask
+
+
+class BusCapacitor:
+    """Power at the supply, which only delivers power, from the demand of the arm, batch by batch.
+
+    Regenerated power feeds the rest of the arm first, then charges the bus capacitor up to the
+    voltage at which a braking resistor dissipates the surplus (Heredia et al.: power at the supply
+    is never negative). While the capacitor is above the supply's voltage it feeds the arm and the
+    supply rests.
+
+    Args:
+        capacity: energy that the capacitor holds above the supply's voltage [J]; with 0 all
+            regenerated energy is dissipated.
+        floor: lowest power the supply can show [W].
+
+    Attributes:
+        stored: energy held at present [J].
+    """
+
+    def __init__(self, capacity: float, floor: float = 0.0) -> None:
+        self.capacity, self.floor, self.stored = capacity, floor, 0.0
+
+    def __call__(self, steps: Array, demand: Array) -> Array:
+        """Power at the supply [samples], W, from the whole arm's demand [samples], W.
+
+        Bridged steps [samples], s; a sample's demand holds since the one before.
+        """
+        floor, capacity, stored = self.floor, self.capacity, self.stored
+        if stored <= 0.0 and demand.min() >= floor:  # only regenerated power charges it
+            return demand
+        out = np.maximum(demand, floor)
+        if capacity <= 0.0:
+            return out
+        begins = (demand < floor).nonzero()[0].tolist()
+        # Numbers of Python are several times faster than elements of arrays.
+        each_step, surplus = steps.tolist(), (steps * (floor - demand)).tolist()
+        k, count = 0, len(surplus)
+        for begin in [0, *begins] if stored > 0.0 else begins:
+            if begin < k:  # still charged
+                continue
+            k = begin
+            while k < count:
+                stored += surplus[k]
+                if stored <= 0.0 or each_step[k] == 0.0:
+                    break
+                stored, k = capacity if stored > capacity else stored, k + 1
+            out[begin:k] = floor
+            if k < count:
+                if each_step[k] > 0.0:  # else a gap: discharged by now
+                    out[k] = floor - stored / each_step[k]  # the supply delivers the rest
+                stored, k = 0.0, k + 1
+        self.stored = stored
+        return out
+
+
+VOLTAGE_STEP = 8.96e-4
+CURRENT_STEP = 2.24e-3
+"""Resolution of voltage [V] and current [A] of the robot bus that real arms of three types have,
+until a recording shows its own."""
+_SECOND_DIFFERENCE = 6.0
+"""Variance of the second difference of white noise, over the variance of the noise."""
+_UNIFORM = 1.0 / np.sqrt(12.0)
+"""Standard deviation of a rounding error, over the step of the resolution."""
+
+
+class BusPower(NamedTuple):
+    """Measured power of the robot bus at consecutive samples."""
+
+    watts: Array  # voltage times current [samples], W; 0 where it is not measured
+    measured: Mask  # whether it is measured [samples]
+    noise: Array  # variance of the noise of each sample times the step to it [samples], W^2 s
+    resolution: Array  # standard deviation that all samples may have in common [samples], W
+
+
+@dataclass(frozen=True)
+class BusMeter:
+    """State of the measurement of the bus power, after the last sample.
+
+    The interval of a measured energy comes from the measurement itself. The second difference of
+    the power shows the noise, and at low rates also what a trapezoid leaves out between samples; it
+    is taken sample by sample, so that the integral over time averages it. The smallest change of
+    voltage and current that was ever seen is their resolution; its rounding error may be the same
+    in all samples of an arm that rests. The error of the scale of these sensors is not included:
+    nobody has published it.
+    """
+
+    last: tuple[float, float] = (np.nan, np.nan)  # powers of the last two samples [W]
+    voltage: float = np.nan  # of the last sample [V]
+    current: float = np.nan  # of the last sample [A]
+    voltage_step: float = np.inf  # smallest change so far [V]
+    current_step: float = np.inf  # smallest change so far [A]
+
+    def step(self, samples: Telemetry, steps: Array) -> tuple[BusMeter, BusPower]:
+        """The bus power of samples that follow those before; bridged steps to them [samples], s."""
+        count = len(samples)
+        watts = samples.bus_power
+        if watts is None:
+            nothing = np.zeros(count)
+            return BusMeter(), BusPower(nothing, np.zeros(count, dtype=bool), nothing, nothing)
+        measured = np.isfinite(watts)
+        columns = samples.columns
+        voltage = columns["actual_robot_voltage"]
+        current = columns["actual_robot_current"]
+        voltage_step = _smallest_change(voltage, self.voltage, self.voltage_step)
+        current_step = _smallest_change(current, self.current, self.current_step)
+        known = np.concatenate((self.last, watts))
+        # A gap between two samples leaves no second difference across it.
+        second = np.diff(known, n=2)
+        variance = np.square(second) / _SECOND_DIFFERENCE
+        noise = np.where(np.isfinite(variance), variance, 0.0) * steps
+        volts = np.where(np.isinf(voltage_step), VOLTAGE_STEP, voltage_step)
+        amperes = np.where(np.isinf(current_step), CURRENT_STEP, current_step)
+        resolution = _UNIFORM * np.hypot(current * volts, voltage * amperes)
+        state = BusMeter(
+            last=(float(known[-2]), float(known[-1])),
+            voltage=float(voltage[-1]),
+            current=float(current[-1]),
+            voltage_step=float(voltage_step[-1]),
+            current_step=float(current_step[-1]),
+        )
+        return state, BusPower(
+            watts=np.where(measured, watts, 0.0),
+            measured=measured,
+            noise=np.where(measured, noise, 0.0),
+            resolution=np.where(measured, resolution, 0.0),
+        )
+
+
+def _smallest_change(values: Array, before: float, smallest: float) -> Array:
+    """Smallest change other than 0 of a signal [samples] up to each sample."""
+    sizes = np.abs(changes(values, before))
+    seen = np.where((sizes > 0.0) & np.isfinite(sizes), sizes, np.inf)
+    return np.minimum(np.minimum.accumulate(seen), smallest)
