@@ -103,6 +103,13 @@ def changed(telemetry: Telemetry, **columns: Array) -> Telemetry:
     return replace(telemetry, columns={**telemetry.columns, **columns})
 
 
+def without_bus(telemetry: Telemetry) -> Telemetry:
+    """The same samples of a source that has no bus power."""
+    names = ("actual_robot_voltage", "actual_robot_current")
+    columns = {name: each for name, each in telemetry.columns.items() if name not in names}
+    return replace(telemetry, columns=columns)
+
+
 def packets(telemetry: Telemetry, size: int = 1) -> Iterator[Telemetry]:
     """The samples in batches, as a source hands them on."""
     for start in range(0, len(telemetry), size):

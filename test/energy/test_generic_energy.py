@@ -70,7 +70,8 @@ def test_intervals_cover_real_arms(recordings: Path, tmp_path: Path, name: str) 
     known = energies(robot, telemetry)
     assert known.session.anchored
     assert known.bus is not None
-    assert abs(known.supply - known.bus) < CONFIDENCE * known.supply_std < 0.15 * known.bus
+    assert known.supply == pytest.approx(known.bus, rel=1e-12)
+    assert abs(known.unexplained) < CONFIDENCE * known.model_std < 0.15 * known.bus
     unknown = energies(robot, telemetry, PowerOptions(track_standby=False))
-    assert abs(unknown.supply - known.bus) < CONFIDENCE * unknown.supply_std
-    assert unknown.supply_std > known.supply_std
+    assert abs(unknown.unexplained) < CONFIDENCE * unknown.model_std
+    assert unknown.model_std > known.model_std

@@ -21,6 +21,7 @@ from test.energy.known_arm import (
     motion,
     packets,
     total,
+    without_bus,
 )
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import bridged_steps
@@ -51,7 +52,7 @@ def energy(snapshot: Snapshot, channel: str) -> float:
 def test_current_delay_and_bus_capacitor_do_not_depend_on_batches(size: int) -> None:
     telemetry, model = motion(4.0), known_model()
     braking = np.where(telemetry.time % 1.0 < 0.5, -2.0, 2.0)[:, None] * telemetry["actual_qd"]
-    telemetry = changed(telemetry, actual_current=braking)
+    telemetry = without_bus(changed(telemetry, actual_current=braking))
     model = replace(model, current_delay=1e-3, bus=replace(model.bus, capacitor_energy=3.0))
     snapshot, time = seen(fed(telemetry, size=size, model=model)), telemetry.time
     qd = telemetry["actual_qd"]
@@ -65,8 +66,8 @@ def test_current_delay_and_bus_capacitor_do_not_depend_on_batches(size: int) -> 
     assert energy(snapshot, "total") == pytest.approx(np.trapezoid(supply, time))
 
 
-def test_deviation_of_the_total_energy() -> None:
-    telemetry = motion(4.0)
+def test_deviation_of_a_modelled_total_energy() -> None:
+    telemetry = without_bus(motion(4.0))
     snapshot = seen(fed(telemetry, size=10))
     current, qd = telemetry["actual_current"], telemetry["actual_qd"]
     of_emf = np.trapezoid(0.001 * 101.0 * qd * current, telemetry.time, axis=0)
@@ -80,7 +81,7 @@ def test_deviation_of_the_total_energy() -> None:
 
 
 def test_the_motion_method_needs_no_current() -> None:
-    telemetry = motion(2.0)
+    telemetry = without_bus(motion(2.0))
     columns = {k: v for k, v in telemetry.columns.items() if k != "actual_current"}
     model = known_model()
     n = len(telemetry)
@@ -105,7 +106,8 @@ def test_the_motion_method_needs_no_current() -> None:
 
 
 def test_the_inductive_term_is_counted() -> None:
-    telemetry, inductance = motion(2.0), 0.05
+    telemetry = without_bus(motion(2.0))
+    inductance = 0.05
     # From 4 A to where the motion ends: an integral that does not cancel over periods.
     current = telemetry["actual_current"] + np.linspace(3.0, 0.0, len(telemetry))[:, None]
     telemetry = changed(telemetry, actual_current=current)

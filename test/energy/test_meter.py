@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.measured_powers import backward_difference
 from ur_energy_model.energy.meter import (
     DEFAULT_GAP_LIMIT,
     GapRule,
     bridged_steps,
     integrate,
 )
+from ur_energy_model.energy.motor_powers import backward_difference
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.telemetry.samples import Gap
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm, write_bag
-from ur_energy_model.energy.measured_powers import backward_difference
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.motor_powers import backward_difference
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
 from ur_energy_model.model.drives import JointModel

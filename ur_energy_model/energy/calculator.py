@@ -27,12 +27,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ur_energy_model.energy.measured_powers import MeasuredPowers, MotorPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.motor_powers import (
+    MeasuredPowers,
+    MotorPowers,
+    PredictedPowers,
+    channels_of,
+)
 from ur_energy_model.energy.powers import ArmState, PowerOptions, PowerTable, arm_states
-from ur_energy_model.energy.predicted_powers import PredictedPowers
-from ur_energy_model.energy.session import SessionFollower
-from ur_energy_model.energy.standby_follower import StandbyFollower, StandbySeries
+from ur_energy_model.energy.session import SessionFollower, StandbyFollower, StandbySeries
 from ur_energy_model.energy.supply import BusCapacitor, BusMeter, BusPower
 from ur_energy_model.energy.telemetry_checks import (
     OperatingConditions,

@@ -125,7 +125,7 @@ class EnergyCounters:
         """These counters; raises InputError, which names both, if they are of another robot."""
         if None not in (counters.robot, self._robot) and counters.robot != self._robot:
             problem = f"counts the energy of a {counters.robot}, not a {self._robot}"
-        elif {n.partition("/")[0] for n in counters.names if "/" in n} - {"total"} != set(
+        elif {n.partition("/")[0] for n in counters.names if "/" in n} - {"total", "model"} != set(
             self.channels.joints
         ):
             problem = "counts the energy of other joints"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.least_squares import (
     BlockedGram,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.measured_powers import backward_difference
+from ur_energy_model.energy.motor_powers import backward_difference
 from ur_energy_model.identification.least_squares import Prior
 from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
 from ur_energy_model.model.energy_model import EnergyModel

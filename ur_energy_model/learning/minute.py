@@ -14,9 +14,9 @@ from ur_energy_model.energy.friction_follower import (
     CORRELATION_TIME,
     FrictionSplit,
 )
-from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
+from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.powers import ArmState, arm_states
-from ur_energy_model.energy.standby_follower import StandbyFollower
+from ur_energy_model.energy.session import StandbyFollower
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel

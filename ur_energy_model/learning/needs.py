@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ur_energy_model.energy.measured_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
 from ur_energy_model.learning.history import Need
