@@ -57,6 +57,9 @@ from ur_energy_model.typing import Array, Indices, Mask
 
 _STANDSTILL = int(ArmState.STANDSTILL)
 _MOVING = int(ArmState.MOVING)
+RESTING_SHARE = 0.3
+"""Bus power that shows nothing of the standby power, as a share of it: the supply rests, because
+the joints regenerate more than the arm needs."""
 SENSITIVITY_PERIOD = 0.05
 """Sensitivities are computed once per period of the clock and held in between [s]."""
 
@@ -287,7 +290,10 @@ class EnergyCalculator:
         errors: Array,
     ) -> StandbySeries:
         """Standby power of the session or sessions of these samples."""
-        unexplained = np.where(bus.measured, bus.watts - motors.demand, np.nan)
+        floor = self.model.bus.floor
+        rests = bus.watts < floor + RESTING_SHARE * (self.model.bus.standby - floor)
+        known = bus.measured & ~rests
+        unexplained = np.where(known, bus.watts - motors.demand, np.nan)
         still = states == _STANDSTILL
         released = still | (states == _MOVING)
         starts = self.session.session_starts(batch.time)
