@@ -40,7 +40,7 @@ def explained_recording(
     dynamics = model.dynamics()
     predicted = model.predict(q, qd, qdd, dynamics=dynamics)
     inertia = np.array([joint.reflected_inertia for joint in model.joints])
-    power = model.joint_power(qd, predicted.current).total_power + extra_power
+    power = predicted.total_power + extra_power
     delayed = q - POSITION_DELAY * qd
     columns = {
         "target_q": q,

@@ -78,8 +78,11 @@ def test_energies_agree_with_the_meter_and_skip_gaps(
     assert gaps.duration == pytest.approx(telemetry.duration - 501 / 125)
     assert gaps.total_energy[1000] == gaps.total_energy[999]
     powers = recording_powers(model, telemetry)
-    expected = model.joint_power(telemetry["actual_qd"], telemetry["actual_current"])
-    reading = integrate(telemetry.time, expected.electrical_power)
+    current = telemetry["actual_current"]
+    resistance = np.array([joint.winding_resistance for joint in model.joints])
+    back_emf = np.array([joint.back_emf_constant * joint.gear_ratio for joint in model.joints])
+    electrical = resistance * current**2 + back_emf * telemetry["actual_qd"] * current
+    reading = integrate(telemetry.time, electrical)
     assert np.allclose(powers.electrical_energy, reading.net)
     assert np.allclose(powers.energy[-1], reading.net)
     assert powers.bus_energy is not None

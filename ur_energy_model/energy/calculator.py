@@ -108,7 +108,7 @@ class EnergyCalculator:
             limit=self.options.standby_limit,
             enabled=self.options.track_standby,
         )
-        self._measured = MeasuredPowers(self.session.tracked(), self.channels)
+        self._measured = MeasuredPowers(self.session.tracked())
         self._predicted = PredictedPowers(model, robot)
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._bus = BusMeter()
@@ -255,17 +255,18 @@ class EnergyCalculator:
         else:
             temperature = batch.columns.get("joint_temperatures")
             speed = batch.columns["actual_qd"]
-            products = self._measured.products(steps, speed, current, temperature)
-            powers = self._measured.powers(products)
+            measured = self._measured.motion(steps, speed, current, temperature)
+            powers = self._measured.powers(measured)
         electrical = powers.joints[:, self.channels.per_joint["electrical_power"]]
         good = np.abs(electrical).sum(axis=1) + powers.driver <= self._most_power
         due &= good
         held = self._errors
+        places = (self.channels.errors[0], self.channels.errors[1] - 1)
         if due.any():
             if current is None:
-                found = self._predicted.errors(model, motion.at(due))
+                found = self._predicted.errors(model, motion.at(due), places)
             else:
-                found = self._measured.errors(products[due])
+                found = self._measured.errors(measured.at(due), places)
             held = np.concatenate((held, np.concatenate(found, axis=1)))
         self._errors = held[-1:]
         # Each sample has the sensitivities of the last one at which they were due.

@@ -15,10 +15,10 @@ import numpy as np
 from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.powers import QUANTITIES, Channels
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
-from ur_energy_model.model.drives import Drives
+from ur_energy_model.model.drives import DrivePowers, Drives
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.friction import FrictionBank, FrictionDirection
+from ur_energy_model.model.friction import FrictionDirection
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.setup import Setup
 from ur_energy_model.model.wall import WallModel
@@ -46,11 +46,12 @@ def channels_of(
     The modelled power has one error more than the motors and drivers: the standby of the session.
     """
     still = np.zeros((1, model.dof))
-    each = whole = MeasuredPowers.number_of_errors(model)
+    drives = Drives(model.joints, model.bus, model.session)
+    powers = drives.powers(still, still, still, std=True)
     if motion:
         powers = model.from_link_torque(still, still, still)
-        each = powers.sensitivity.shape[-1]
-        whole = powers.total_sensitivity.shape[-1]
+    each = powers.sensitivity.shape[-1]
+    whole = powers.total_sensitivity.shape[-1]
     names = [joint.name for joint in model.joints]
     return Channels(names, (each, whole + 1), wall, model.bus.motion_variance)
 
@@ -62,6 +63,12 @@ class MotorPowers(NamedTuple):
     driver: Array  # of all drivers, and drag [samples]
     demand: Array  # electrical power of all motors, and driver [samples]
 
+    @classmethod
+    def of(cls, found: DrivePowers) -> MotorPowers:
+        """The powers of the motors and drivers without standby."""
+        joints = np.concatenate([getattr(found, name) for name in QUANTITIES], axis=1)
+        return cls(joints, found.driver_power, found.demand - found.standby_power)
+
 
 class MotorErrors(NamedTuple):
     """Changes of powers per error of a parameter, one standard deviation each, W."""
@@ -69,142 +76,83 @@ class MotorErrors(NamedTuple):
     joints: Array  # of the electrical power of every joint [samples, n errors]
     shared: Array  # of the demand, with the standby power of the model [samples, errors]
 
+    @classmethod
+    def of(cls, found: DrivePowers, places: tuple[int, int]) -> MotorErrors:
+        """The changes in their places, the numbers of errors of each joint and of the demand.
+
+        The errors of powers from measured currents are those of the bus model, which are the last
+        ones of the demand where there is room for the errors of predicted currents, too.
+        """
+        each = places[0] - found.sensitivity.shape[2]
+        joints = np.pad(found.sensitivity, ((0, 0), (0, 0), (0, each)))
+        whole = places[1] - found.total_sensitivity.shape[1]
+        shared = np.pad(found.total_sensitivity, ((0, 0), (whole, 0)))
+        return cls(joints.reshape(len(joints), -1), shared)
+
+
+class MeasuredMotion(NamedTuple):
+    """Speeds, currents and friction of an arm with n joints at the same instants [samples, n]."""
+
+    qd: Array  # joint speeds at the instants of the currents [rad/s]
+    current: Array  # motor currents [A]
+    friction: Array  # motor side [N m]
+    current_rate: Array | None  # rate of change of the currents [A/s]; None without inductance
+
+    def at(self, rows: Mask) -> MeasuredMotion:
+        """Some of the samples."""
+        rate = None if self.current_rate is None else self.current_rate[rows]
+        return MeasuredMotion(self.qd[rows], self.current[rows], self.friction[rows], rate)
+
 
 class MeasuredPowers:
     """Powers of an arm with n joints from its measured speeds and currents, batch by batch.
 
-    With currents I, motor speeds w and friction torques f, the powers of model/drives.py and their
-    changes per error of a parameter are linear in I^2, w I, |I|, w f, |w|, I dI/dt (EcBot's
-    inductive term) and I dw of all joints: one matrix gives every power from these products.
-
     Within a packet current and speed belong to different instants: drives hold a current over a
     controller cycle, sensors and buses add delays. Because current and acceleration are correlated,
     a power k i w with the later speed is systematically too high by k i (dw/dt) delay. The speeds
-    are therefore shifted by dw, the change during the model's delay; the sensitivities are not.
+    are therefore taken back by the change during the model's delay.
 
     Attributes:
         friction: friction of the joints, which splits the mechanical power; that of the session
             may take its place at any time.
-        demand: power of motors and drivers per product [products].
-        demand_errors: change of the demand per product and error [products, errors].
     """
 
-    def __init__(self, model: EnergyModel, channels: Channels) -> None:
-        drives = Drives(model.joints, model.bus, model.session)
-        self.friction: FrictionBank = drives.friction
-        self._drives = drives
+    def __init__(self, model: EnergyModel) -> None:
+        self._drives = Drives(model.joints, model.bus, model.session)
+        self.friction = self._drives.friction
         self._delay = model.current_delay
         self._inductive = bool(model.bus.inductance.any())
         self._last: tuple[Array, Array] | None = None  # speeds and currents of the last sample
 
-        n = model.dof
-        zero = np.zeros(n)
-        one = np.ones(n)
-        resistance = drives.winding_resistance
-        back_emf = drives.back_emf_constant
-        torque = drives.torque_constant
-        drag = np.full(n, model.bus.drag)
-        # Watts per product: electrical, mechanical, copper and friction loss of its own joint, and
-        # of the drivers.
-        watts = {
-            "current squared": (resistance, zero, resistance, zero, zero),
-            "speed times current": (back_emf, torque, zero, zero, zero),
-            "size of the current": (zero, zero, zero, zero, model.bus.driver),
-            "speed times friction": (zero, zero, zero, one, zero),
-            "size of the speed": (zero, zero, zero, zero, drag),
-            "current times its rate": (zero, zero, zero, zero, model.bus.inductance),
-            "current times shift": (back_emf, torque, zero, zero, zero),
-        }
-        # Changes per product and error: of the joint's electrical power, and of the demand.
-        none = np.zeros((n, len(drives.standby_errors)))
-        by_resistance = drives.resistance_errors.T
-        by_back_emf = drives.back_emf_errors.T
-        by_drag = np.repeat(drives.drag_errors.T, n, axis=0)
-        changes = {
-            "current squared": (by_resistance, by_resistance),
-            "speed times current": (by_back_emf, by_back_emf),
-            "size of the current": (none, drives.driver_errors.T),
-            "size of the speed": (none, by_drag),
-        }
-        powers = []
-        joint_errors = []
-        demand_errors = []
-        for product, (*of_joint, of_driver) in watts.items():
-            if product == "current times its rate" and not self._inductive:
-                continue
-            if product == "current times shift" and not self._delay:
-                continue
-            powers.append(np.column_stack([*map(np.diag, of_joint), of_driver]))
-            own, whole = changes.get(product, (none, none))
-            joint_errors.append(_on_the_diagonal(own, channels.errors[0]))
-            # The places of shared errors are the last ones before the error of standby.
-            empty = np.zeros((n, channels.errors[1] - 1 - whole.shape[1]))
-            demand_errors.append(np.column_stack([empty, whole]))
-        self._powers = np.concatenate(powers)
-        self._joint_errors = np.concatenate(joint_errors)
-        self.demand = self._powers[:, :n].sum(axis=1) + self._powers[:, -1]
-        self.demand_errors = np.concatenate(demand_errors)
-        self._standby_errors = np.zeros(self.demand_errors.shape[1])
-        self._standby_errors[-len(drives.standby_errors) :] = drives.standby_errors
-
-    @staticmethod
-    def number_of_errors(model: EnergyModel) -> int:
-        """Number of independent errors of the powers from measured currents."""
-        return len(model.bus.errors) + 2
-
-    def products(
+    def motion(
         self, steps: Array, qd: Array, current: Array, temperature: Array | None = None
-    ) -> Array:
-        """Products of samples that follow those of the last call [samples, products].
+    ) -> MeasuredMotion:
+        """Speeds and currents of samples that follow those of the last call.
 
         Bridged steps [samples], s; speeds and motor currents as recorded [samples, n], rad/s, A;
         temperatures [n] or [samples, n], degC.
         """
-        drives = self._drives
-        motor = drives.gear_ratio * qd
-        motor_before, current_before = self._last or (motor[:1], current[:1])
-        self._last = motor[-1:], current[-1:]
-        shift = np.zeros_like(motor)
+        qd_before, current_before = self._last or (qd[:1], current[:1])
+        self._last = qd[-1:], current[-1:]
         if self._delay:
-            shift = -self._delay * rate_of_change(steps, motor, motor_before)
-        speed = qd + shift / drives.gear_ratio
-        torque = drives.torque_constant * current
-        friction = self.friction.torque_within(speed, torque, temperature)
-        products = [
-            current * current,
-            motor * current,
-            np.abs(current),
-            drives.gear_ratio * speed * friction,
-            np.abs(motor),
-        ]
-        if self._inductive:
-            products.append(current * rate_of_change(steps, current, current_before))
-        if self._delay:
-            products.append(shift * current)
-        return np.concatenate(products, axis=1)
+            qd = qd - self._delay * rate_of_change(steps, qd, qd_before)
+        rate = rate_of_change(steps, current, current_before) if self._inductive else None
+        torque = self._drives.torque_constant * current
+        friction = self.friction.torque_within(qd, torque, temperature)
+        return MeasuredMotion(qd, current, friction, rate)
 
-    def powers(self, products: Array) -> MotorPowers:
-        """Powers from products [samples, products]."""
-        watts = products @ self._powers
-        joints = watts[:, :-1]
-        driver = watts[:, -1]
-        electrical = joints[:, : len(self._drives.gear_ratio)]
-        return MotorPowers(joints, driver, electrical.sum(axis=1) + driver)
+    def powers(self, motion: MeasuredMotion) -> MotorPowers:
+        """Powers of a motion."""
+        return MotorPowers.of(self._found(motion, std=False))
 
-    def errors(self, products: Array) -> MotorErrors:
-        """Changes of these powers per error of a parameter, from products [samples, products]."""
-        return MotorErrors(
-            joints=products @ self._joint_errors,
-            shared=products @ self.demand_errors + self._standby_errors,
+    def errors(self, motion: MeasuredMotion, places: tuple[int, int]) -> MotorErrors:
+        """Changes of these powers per error of a parameter, see `MotorErrors.of`."""
+        return MotorErrors.of(self._found(motion, std=True), places)
+
+    def _found(self, motion: MeasuredMotion, *, std: bool) -> DrivePowers:
+        return self._drives.powers(
+            motion.current, motion.qd, motion.friction, std=std, current_rate=motion.current_rate
         )
-
-
-def _on_the_diagonal(rows: Array, places: int) -> Array:
-    """Rows [n, k], each in the first of its own `places` of n times as many columns."""
-    n, k = rows.shape
-    out = np.zeros((n, n, places))
-    out[np.arange(n), np.arange(n), :k] = rows
-    return out.reshape(n, n * places)
 
 
 # Powers that the model predicts for a motion, for sources without motor currents.
@@ -259,32 +207,26 @@ class PredictedPowers:
         warmth = batch.columns.get("joint_temperatures")
         return LinkMotion(torque, qd, qdd, self._direction(q, qd), warmth)
 
-    @staticmethod
-    def powers(model: EnergyModel, motion: LinkMotion) -> MotorPowers:
+    def powers(self, model: EnergyModel, motion: LinkMotion) -> MotorPowers:
         """Powers of a motion, by the model in its session."""
-        found = model.from_link_torque(
-            motion.torque,
-            motion.qd,
-            motion.qdd,
-            temperature=motion.temperature,
-            direction=motion.direction,
-            std=False,
-        )
-        joints = np.concatenate([getattr(found, name) for name in QUANTITIES], axis=1)
-        return MotorPowers(joints, found.driver_power, found.demand - found.standby_power)
+        return MotorPowers.of(self._found(model, motion, std=False))
+
+    def errors(
+        self, model: EnergyModel, motion: LinkMotion, places: tuple[int, int]
+    ) -> MotorErrors:
+        """Changes of these powers per error of a parameter, see `MotorErrors.of`."""
+        return MotorErrors.of(self._found(model, motion, std=True), places)
 
     @staticmethod
-    def errors(model: EnergyModel, motion: LinkMotion) -> MotorErrors:
-        """Changes of these powers per error of a parameter."""
-        found = model.from_link_torque(
+    def _found(model: EnergyModel, motion: LinkMotion, *, std: bool) -> DrivePowers:
+        return model.from_link_torque(
             motion.torque,
             motion.qd,
             motion.qdd,
             temperature=motion.temperature,
             direction=motion.direction,
+            std=std,
         )
-        joints = found.sensitivity.reshape(len(found.demand), -1)
-        return MotorErrors(joints, found.total_sensitivity)
 
     def _positions(self, batch: Telemetry) -> tuple[Array, Array, Array]:
         """Target positions, velocities and accelerations [samples, n], else the measured ones."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ur_energy_model.energy.meter import GapRule
-from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
+from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.least_squares import (
     BlockedGram,
@@ -433,14 +433,14 @@ class CapacitorFit:
         """Start another recording, with an empty capacitor."""
         floor = self.model.bus.floor
         self._gaps = GapRule()
-        self._powers = MeasuredPowers(self.model, channels_of(self.model))
+        self._powers = MeasuredPowers(self.model)
         self._buses = [BusCapacitor(float(capacity), floor) for capacity in CAPACITIES]
 
     def accumulate(self, time: Array, speed: Array, current: Array, watts: Array) -> None:
         """Add consecutive samples, see `Recording.supply`."""
         steps = self._gaps(time).bridged
-        products = self._powers.products(steps, speed, current)
-        demand = self._powers.powers(products).demand + self.model.bus.standby
+        motion = self._powers.motion(steps, speed, current)
+        demand = self._powers.powers(motion).demand + self.model.bus.standby
         self.errors += [np.square(bus(steps, demand) - watts).sum() for bus in self._buses]
 
 

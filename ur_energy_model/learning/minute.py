@@ -14,7 +14,7 @@ from ur_energy_model.energy.friction_follower import (
     CORRELATION_TIME,
     FrictionSplit,
 )
-from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
+from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.energy.session import StandbyFollower
 from ur_energy_model.identification.filtered_motion import FilteredMotion
@@ -196,7 +196,7 @@ class StandbyMinutes:
     """Mean standby power of each minute with enough standstill of the model's arm."""
 
     def __init__(self, model: EnergyModel) -> None:
-        self._powers = MeasuredPowers(model, channels_of(model))
+        self._powers = MeasuredPowers(model)
         self._follower = StandbyFollower(model.bus.standby, model.sessions.standby)
         self._number: float | None = None
         self._before = 0.0
@@ -222,7 +222,7 @@ class StandbyMinutes:
             qd, current = part["actual_qd"], part["actual_current"]
             still = arm_states(part, qd) == ArmState.STANDSTILL
             steps = np.clip(np.diff(part.time, prepend=part.time[:1]), 0.0, _LONGEST_STEP)
-            motors = self._powers.powers(self._powers.products(steps, qd, current)).demand
+            motors = self._powers.powers(self._powers.motion(steps, qd, current)).demand
             nothing = np.zeros((len(part), 0))
             follower.update(part.time, steps, still, still, bus[rows] - motors, nothing)
         return out

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.motor_powers import MeasuredPowers, channels_of
+from ur_energy_model.energy.motor_powers import MeasuredPowers
 from ur_energy_model.energy.powers import ArmState, arm_states
 from ur_energy_model.identification.filtered_motion import merged_ranges
 from ur_energy_model.learning.history import Need
@@ -140,9 +140,9 @@ def reference_work(model: EnergyModel, robot: RobotDescription | None = None) ->
     bank = FrictionBank([joint.friction for joint in model.joints], ratio)
     friction = bank.torque(qd, load) / constant
     current = load / (ratio * constant) + friction
-    formula = MeasuredPowers(model, channels_of(model))
+    formula = MeasuredPowers(model)
     steps = np.full(len(time), 1.0 / _RATE)
-    demand = model.bus.standby + formula.powers(formula.products(steps, qd, current)).demand
+    demand = model.bus.standby + formula.powers(formula.motion(steps, qd, current)).demand
     return ReferenceWork(
         energy=float(np.maximum(demand, model.bus.floor).sum()) / _RATE,
         seconds=len(time) / _RATE,

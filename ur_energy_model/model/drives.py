@@ -372,17 +372,22 @@ class Drives:
         *,
         std: bool,
         errors: CurrentErrors | None = None,
+        current_rate: Array | None = None,
     ) -> DrivePowers:
         """Powers of the motors and of the whole arm.
 
         From motor currents, A, joint velocities, rad/s, and motor-side friction torques, N m,
         [samples, n] each; `std` computes the sensitivities. Measured currents have no errors.
+        `current_rate` [samples, n], A/s, adds EcBot's inductive term.
         """
-        bus, motor_speed = self.bus, self.gear_ratio * qd
+        bus = self.bus
+        motor_speed = self.gear_ratio * qd
         torque = self.torque_constant * current
         copper = self.winding_resistance * current**2
         electrical = copper + self.back_emf_constant * motor_speed * current
         driver = np.abs(current) @ bus.driver + bus.drag * np.abs(motor_speed).sum(axis=1)
+        if current_rate is not None:
+            driver = driver + (current * current_rate) @ bus.inductance
         idle = np.full(len(qd), bus.standby)
         demand = idle + electrical.sum(axis=1) + driver
         sensitivity, of_total = np.zeros((*qd.shape, 0)), np.zeros((len(qd), 0))

@@ -9,8 +9,8 @@ A motion becomes power in three steps (Clochiatti et al., Robotica 2024, eq. 10-
     current  = (load / gear ratio + friction) / torque constant                      [motor side]
     power    = copper loss + back-EMF power + driver loss + standby (drives.py)
 
-`predict` takes all three, `from_link_torque` the last two; `joint_power` starts from measured
-currents and takes the last one. Powers are positive where they flow into the arm.
+`predict` takes all three, `from_link_torque` the last two; from measured currents the last one is
+taken by `energy.motor_powers`. Powers are positive where they flow into the arm.
 
 R and k_b are energy constants: R I^2 is the copper loss and k_b w I the power that the motor
 converts, with I the current that RTDE reports, whatever the drive's phase convention.
@@ -311,24 +311,6 @@ class EnergyModel:
             return friction, current, None
         errors = drives.current_errors(qd, qdd, load, current, temperature, direction)
         return friction, current, errors
-
-    def joint_power(
-        self,
-        qd: Array,
-        current: Array,
-        *,
-        temperature: Array | None = None,
-        std: bool = True,
-    ) -> DrivePowers:
-        """Powers from measured motor currents [samples, n], A, without rigid-body dynamics.
-
-        Velocities [samples, n], rad/s, are at the instants of the currents; EcBot's inductive term
-        is left out (`MeasuredPowers` has both). The rest as for `predict`.
-        """
-        drives = self._drives
-        torque = current * drives.torque_constant
-        friction = drives.friction.torque_within(qd, torque, temperature)
-        return drives.powers(current, qd, friction, std=std)
 
     @property
     def presliding(self) -> Array:
