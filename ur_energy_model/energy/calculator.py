@@ -228,7 +228,7 @@ class EnergyCalculator:
                 return None
         self.conditions.update(batch)
         states = arm_states(batch, batch.columns["actual_qd"])
-        self._bus, bus = self._bus.step(batch, steps.bridged)
+        self._bus, bus = self._bus.step(batch, steps.bridged, states >= _STANDSTILL)
         if first:
             self._begin_session(batch)
         split = self.channels.model_errors.start - self.channels.joint_errors.start

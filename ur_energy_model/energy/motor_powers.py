@@ -83,11 +83,12 @@ class MotorErrors(NamedTuple):
         The errors of powers from measured currents are those of the bus model, which are the last
         ones of the demand where there is room for the errors of predicted currents, too.
         """
-        each = places[0] - found.sensitivity.shape[2]
-        joints = np.pad(found.sensitivity, ((0, 0), (0, 0), (0, each)))
-        whole = places[1] - found.total_sensitivity.shape[1]
-        shared = np.pad(found.total_sensitivity, ((0, 0), (whole, 0)))
-        return cls(joints.reshape(len(joints), -1), shared)
+        count, n, each = found.sensitivity.shape
+        joints = np.zeros((count, n, places[0]))
+        joints[:, :, :each] = found.sensitivity
+        shared = np.zeros((count, places[1]))
+        shared[:, places[1] - found.total_sensitivity.shape[1] :] = found.total_sensitivity
+        return cls(joints.reshape(count, -1), shared)
 
 
 class MeasuredMotion(NamedTuple):

@@ -51,8 +51,10 @@ the blocks shows it: 3 W a sample at 125 Hz, 0.8 W a block."""
 DRIFT = 2.0e-4
 """Variance by which standby power drifts per second [W^2/s]: 0.4 W in a quarter of an hour. With
 NOISE the filter forgets with a time constant of 13 s of standstill."""
-POSE_STD = 0.2
-"""Standard deviation of the power at standstill between poses that no sensitivity explains [W]."""
+POSE_STD = 0.4
+"""Standard deviation of the standby power of a motion to come, after long standstill [W]: holding
+currents depend on the pose, and standby drifts between standstills. In energies of the time that it
+was measured in, this error averages."""
 _NOISE_MEMORY = 100  # blocks that the estimate of the noise goes back
 _FIRST_BLOCKS = 4  # blocks that NOISE counts as
 _SURPRISE = 4.0
@@ -289,8 +291,9 @@ class StandbyFollower:
 
     @property
     def std(self) -> float:
-        """Standard deviation of `power` at standstill [W]."""
-        return self._deviations()[0]
+        """Standard deviation of `power` for motions to come [W]."""
+        at_rest, _ = self._deviations()
+        return math.hypot(at_rest, POSE_STD) if self.anchored else at_rest
 
     def _deviations(self) -> tuple[float, float]:
         """Standard deviations of the power at standstill and in motion [W]."""
@@ -299,7 +302,7 @@ class StandbyFollower:
         own = self.state.variance
         if not self.state.measured:
             return math.sqrt(own), math.sqrt(own)
-        at_rest = own + (self.state.motion * self.common) ** 2 + POSE_STD**2
+        at_rest = own + (self.state.motion * self.common) ** 2
         in_motion = own + ((1.0 - self.state.motion) * self.common) ** 2
         return math.sqrt(at_rest), math.sqrt(in_motion)
 

@@ -100,6 +100,9 @@ class BusMeter:
     voltage and current that was ever seen is their resolution; its rounding error may be the same
     in all samples of an arm that rests. The error of the scale of these sensors is not included:
     nobody has published it.
+
+    Some simulators report a bus power of 0 while the arm works: until another value was seen, the
+    power of an arm whose brakes are released counts as not measured.
     """
 
     last: tuple[float, float] = (np.nan, np.nan)  # powers of the last two samples [W]
@@ -107,15 +110,24 @@ class BusMeter:
     current: float = np.nan  # of the last sample [A]
     voltage_step: float = np.inf  # smallest change so far [V]
     current_step: float = np.inf  # smallest change so far [A]
+    works: bool = False  # whether a power other than 0 was seen
 
-    def step(self, samples: Telemetry, steps: Array) -> tuple[BusMeter, BusPower]:
-        """The bus power of samples that follow those before; bridged steps to them [samples], s."""
+    def step(self, samples: Telemetry, steps: Array, released: Mask) -> tuple[BusMeter, BusPower]:
+        """The bus power of samples that follow those before.
+
+        Args:
+            samples: with voltage and current of the robot bus, or without.
+            steps: bridged steps to them [samples], s.
+            released: whether the brakes are released [samples].
+        """
         count = len(samples)
         watts = samples.bus_power
         if watts is None:
             nothing = np.zeros(count)
             return BusMeter(), BusPower(nothing, np.zeros(count, dtype=bool), nothing, nothing)
-        measured = np.isfinite(watts)
+        finite = np.isfinite(watts)
+        works = np.logical_or.accumulate((finite & (watts != 0.0)) | self.works)
+        measured = finite & (works | ~released)
         columns = samples.columns
         voltage = columns["actual_robot_voltage"]
         current = columns["actual_robot_current"]
@@ -135,6 +147,7 @@ class BusMeter:
             current=float(current[-1]),
             voltage_step=float(voltage_step[-1]),
             current_step=float(current_step[-1]),
+            works=bool(works[-1]),
         )
         return state, BusPower(
             watts=np.where(measured, watts, 0.0),
