@@ -85,7 +85,7 @@ def real_arms() -> None:
         for what, options in VARIANTS.items():
             summary = energies(name, telemetry, options)
             assert summary.bus is not None
-            error = 100 * (summary.supply / summary.bus - 1)
-            width = 100 * CONFIDENCE * summary.supply_std / summary.bus
+            error = 100 * (summary.model / summary.bus - 1)
+            width = 100 * CONFIDENCE * summary.model_std / summary.bus
             texts.append(f"{what} {error:+.1f} ± {width:.1f}")
         print(f"    {recording}: {'; '.join(texts)}")

@@ -101,7 +101,7 @@ def simulated_production() -> None:
             error = summary.electrical - truth
             known = np.abs(truth) > SHARE * np.abs(truth).sum()
             joints[time] += (100.0 * error[known] / np.abs(truth)[known]).tolist()
-            supplies[time].append(100.0 * (summary.supply / supply - 1.0))
+            supplies[time].append(100.0 * (summary.model / supply - 1.0))
             inside[time] += (np.abs(error) <= CONFIDENCE * summary.electrical_std).tolist()
     for time in TIMES:
         rms = np.linalg.norm(joints[time]) / len(joints[time]) ** 0.5
@@ -129,8 +129,8 @@ def recordings() -> None:
             for method in METHODS:
                 found = predicted(learner.model, data.cut(slice(end, None)), method)
                 if found.bus:
-                    error = 100.0 * (found.supply / found.bus - 1.0)
-                    half = 100.0 * CONFIDENCE * found.supply_std / found.bus
+                    error = 100.0 * (found.model / found.bus - 1.0)
+                    half = 100.0 * CONFIDENCE * found.model_std / found.bus
                     words.append(f"from {method} {error:+.1f} % (+- {half:.1f})")
             print(f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}")
 

@@ -88,7 +88,7 @@ def test_a_model_of_another_serial_number_is_reported_wherever_it_meets_a_record
     assert "Serial number B8. Model of A7." in page.read_text(encoding="utf-8")
     same = answer(capsys, "estimate", own, bag, "--same-arm")
     assert same["warnings"] == []
-    widths = [each["total"]["supply_energy_std"] for each in (found["estimate"], same)]
+    widths = [each["total"]["model_energy_std"] for each in (found["estimate"], same)]
     assert widths[0] > 1.5 * widths[1]
 
 

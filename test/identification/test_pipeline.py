@@ -46,7 +46,7 @@ def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) ->
     np.testing.assert_allclose(summary.mechanical, shaft, rtol=0.03)
     np.testing.assert_allclose(summary.electrical.sum(), (shaft + copper).sum(), rtol=0.01)
     assert summary.bus is not None
-    assert summary.supply == pytest.approx(summary.bus, rel=0.01)
+    assert summary.model == pytest.approx(summary.bus, rel=0.01)
 
 
 def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ STANDBY, DRIVER = 70.0, 12.0  # W
 class Arm:
     """One arm: power of all joints in motion [W]; cycles [s], of which two thirds are motion.
 
-    `bus`: whether its power is measured; program names follow each other, "" for an unknown one.
+    `bus`: whether its power is measured; program names follow each other, "" for an unknown one;
+    `earlier`: whether the totals are modelled all the same, as in rows of earlier versions.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Arm:
     bus: bool = True
     programs: tuple[str, ...] = ("palletize",)
     cycle: int = 30
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,9 @@ def seconds_table(
     )
     standby = STANDBY + 0.2 * random.standard_normal(count)
     regeneration = np.where(at % arm.cycle == 3, 2.5, -0.5 * (at % arm.cycle == 4))
-    total = joint.sum(axis=1) + standby + DRIVER + regeneration
-    bus = total + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
+    model = joint.sum(axis=1) + standby + DRIVER + regeneration
+    bus = model + 1.5 * random.standard_normal(count) if arm.bus else np.full(count, np.nan)
+    total = bus if arm.bus and not arm.earlier else model
     columns = {
         "second": round(start.timestamp()) * 10**9 + at * 10**9,
         "source": source,
@@ -115,11 +118,15 @@ def seconds_table(
         "unaccounted": np.zeros(count),
         "samples": np.full(count, 500),
         "total_energy": total,
-        "total_std": 0.02 * total,
+        "total_std": np.full(count, 0.1) if arm.bus else 0.02 * total,
         "bus_energy": bus,
         "standby_energy": standby,
         "driver_energy": np.full(count, DRIVER),
-        "residual_energy": total - bus,
+        "residual_energy": model - bus,
+        "model_energy": model,
+        "unexplained_energy": total - model,
+        "measured": np.full(count, float(arm.bus)),
+        "model_std": 0.02 * model,
         "peak_power": 1.4 * total,
         "joints": arm.joints,
         "joint_energy": joint,
@@ -150,7 +157,8 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
 
     total, motion, moving = map(summed, ("total_energy", "moving_energy", "moving_time"))
     parts = ("standby_energy", "driver_energy", "regeneration_energy", "bus_energy",
-             "wall_energy", "wall_std")  # fmt: skip
+             "wall_energy", "wall_std", "model_energy", "unexplained_energy", "measured",
+             "model_std")  # fmt: skip
     columns = {
         "start": whole["second"].cast("int64").to_numpy()[:: arm.cycle] * 1000,
         "source": source,

@@ -42,6 +42,7 @@ from ur_energy_model.consistency.contradiction import with_contradictions
 from ur_energy_model.energy.cycles import detector_of_recording
 from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.energy.prediction import predict_energy, too_weak
 from ur_energy_model.energy.recording_energy import (
     EnergySummary,
@@ -204,10 +205,14 @@ def _show_many(
                 "electrical": lambda entry: entry["total"]["electrical_energy"],
                 "supply": lambda entry: entry["total"]["supply_energy"],
                 "± 95 %": lambda entry: CONFIDENCE * entry["total"]["supply_energy_std"],
-                "measured": "bus_energy",
+                "source": "total_source",
+                "model": lambda entry: entry["total"]["model_energy"],
+                "unexplained": lambda entry: entry["total"]["unexplained_energy"],
                 "wall": "wall_energy",
             },
         )
+        source = TotalSource(total["total_source"], total["total_measured_share"])
+        print_line(f"total: {source.words(total['explained_share'])}")
         print_line(f"model: {chosen.words}")
         print_measures(measures, tariff, named=True)
     report_failed(failed, len(results))
@@ -216,12 +221,20 @@ def _show_many(
 def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
     """The energy of one recording: the whole arm first, then its joints."""
     content = summary.as_json()
-    measured = "not recorded" if summary.bus is None else f"{summary.bus:.1f} J"
-    print_line(
-        f"at the supply: {summary.supply:.1f} ± {CONFIDENCE * summary.supply_std:.1f} J modelled "
-        f"(standby {summary.standby:.1f} J, drivers {summary.driver:.1f} J, "
-        f"regeneration {summary.regeneration:.1f} J), measured: {measured}"
+    half_width = CONFIDENCE * summary.supply_std
+    source = summary.total_source.words(summary.explained_share)
+    parts = (
+        f"motors {summary.electrical.sum():.1f} J, standby {summary.standby:.1f} J, "
+        f"drivers {summary.driver:.1f} J, regeneration {summary.regeneration:.1f} J"
     )
+    print_line(f"at the supply: {summary.supply:.1f} ± {half_width:.1f} J, {source}")
+    if summary.total_source.name == "modelled":
+        print_line(f"of these {parts}; bus power was not recorded")
+    else:
+        print_line(
+            f"by the model: {summary.model:.1f} ± {CONFIDENCE * summary.model_std:.1f} J "
+            f"({parts}); unexplained: {summary.unexplained:+.1f} J"
+        )
     print_line(f"at the wall: {summary.wall.words()}")
     print_line(f"model: {chosen.words}")
     print_objects(
@@ -237,14 +250,7 @@ def _print_energy(summary: EnergySummary, chosen: ChosenModel) -> None:
         },
     )
     session = summary.session
-    power = f"{session.standby:.1f} ± {CONFIDENCE * session.standby_std:.1f} W"
-    print_line(
-        f"standby power of this session: {power}, measured over {session.still_seconds:.1f} s of "
-        "standstill"
-        if session.anchored
-        else f"standby power is the model's, {power}: this recording has no standstill with "
-        "measured bus power (one second is enough)"
-    )
+    print_line(f"standby power of this session: {session.power_words()}, {session.words()}")
     if summary.refused:
         print_line(f"{summary.refused} samples with values not finite or impossible are left out")
     if summary.unaccounted:
@@ -475,7 +481,9 @@ def report(options: argparse.Namespace) -> None:
                 "figures": figures,
                 **picked(made, "verdict warnings serials"),
                 "contradictions": [each.as_json() for each in made.contradictions],
-                **picked(shift, "energy seconds idle_share"),
+                **picked(shift, "energy seconds idle_share explained_share"),
+                "total_source": shift.total_source.name,
+                "total_measured_share": shift.total_source.share,
                 **made.wall.as_json(),
                 "cost": tariff.cost(shift.energy, made.wall.energy),
                 "co2": tariff.emission(shift.energy, made.wall.energy),

@@ -203,7 +203,7 @@ def _damage(holdings: Holdings) -> dict[str, object]:
 def summary(options: argparse.Namespace) -> None:
     """`ur_energy history summary`."""
     from ur_energy_model.plant.database import shift_starts
-    from ur_energy_model.plant.summary import summarise
+    from ur_energy_model.plant.summary import explained_share, summarise, total_source
 
     tariff, keys = tariff_given(options), tuple(dict.fromkeys(options.by or ["arm"]))
     with _database_given(options) as database:
@@ -212,14 +212,22 @@ def summary(options: argparse.Namespace) -> None:
         holdings = database.holdings
     warn(holdings.warnings)
 
-    def priced(row: Mapping[str, Any]) -> dict[str, Any]:
+    def completed(row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row with the source of its total, the share that the model explains, cost and CO2."""
+        source = total_source(dict(row))
+        found = {
+            **row,
+            "total_source": None if source is None else source.name,
+            "total_measured_share": None if source is None else source.share,
+            "explained_share": explained_share(dict(row)),
+        }
         if row["energy"] is None:
-            return {**row, "cost": None, "co2": None}
+            return {**found, "cost": None, "co2": None}
         paid = row["energy"], row["wall_energy"]
-        return {**row, "cost": tariff.cost(*paid), "co2": tariff.emission(*paid)}
+        return {**found, "cost": tariff.cost(*paid), "co2": tariff.emission(*paid)}
 
-    rows, total = [priced(row) for row in summary.rows], priced(summary.total)
-    outside = {} if summary.outside_cycles is None else priced(summary.outside_cycles)
+    rows, total = [completed(row) for row in summary.rows], completed(summary.total)
+    outside = {} if summary.outside_cycles is None else completed(summary.outside_cycles)
     if options.json:
         content = {"rows": rows, "total": total, **picked(options, "time_zone currency")}
         content |= {"outside_cycles": outside} if outside else {}
@@ -242,7 +250,8 @@ def summary(options: argparse.Namespace) -> None:
     if "node" in keys:
         columns["times"] = lambda row: row.get("executions")
     else:
-        columns |= {f"{part} %": share(part) for part in ("standby", "idle", "motion")}
+        parts = ("standby", "unexplained", "idle", "motion")
+        columns |= {f"{part} %": share(part) for part in parts}
         columns |= {f"wall {unit}": over("wall_energy", joules)}
         columns |= {"± 95 %": over("wall_std", joules / CONFIDENCE)}
     columns |= {span: over("duration", seconds)}
@@ -274,6 +283,9 @@ def summary(options: argparse.Namespace) -> None:
             missing, remedy = "complete cycle", "its energy is outside of cycles"
         of_arms = " of these arms" if options.arm else ""
         note(f"{options.store}: has no {missing}{of_arms} of this time; {remedy}")
+    source = total_source(summary.total)
+    if summary.rows and source is not None:
+        print_line(f"total: {source.words(explained_share(summary.total))}")
     note(f"days and hours are those of {options.time_zone}")
 
 

@@ -207,7 +207,7 @@ def print_tables(
         [
             ["true", bus, None],
             ["measured, voltage x current", energy.bus, percent(energy.bus, bus)],
-            ["model", energy.supply, percent(energy.supply, bus)],
+            ["model", energy.model, percent(energy.model, bus)],
         ],
     )
     for title, entries in (

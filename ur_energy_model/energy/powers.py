@@ -113,11 +113,14 @@ class TotalSource(NamedTuple):
             return cls("measured", 1.0)
         return cls("mixed" if share > _WHOLE else "modelled", share)
 
-    def words(self) -> str:
-        """The source for people."""
+    def words(self, explained: float | None = None) -> str:
+        """The source for people, and the share of the measured energy that the model explains."""
+        words = self.name
         if self.name == "mixed":
-            return f"mixed, measured for {100.0 * self.share:.1f} % of the time"
-        return self.name
+            words += f", measured for {100.0 * self.share:.1f} % of the time"
+        if explained is not None:
+            words += f"; the model explains {100.0 * explained:.1f} % of the measured energy"
+        return words
 
 
 class Channels:

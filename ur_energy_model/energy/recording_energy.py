@@ -56,15 +56,27 @@ from ur_energy_model.typing import Array, Progress
 
 
 class SessionStandby(NamedTuple):
-    """Standby power of a session [W], and the settled standstill in its average [s].
+    """Standby power of a session [W], and the settled standstill that has shown it [s].
 
-    It is anchored where it was measured at standstill; else it is the model's.
+    It is anchored where the recording has shown it; else it is the model's.
     """
 
     anchored: bool
     standby: float
     standby_std: float
     still_seconds: float
+
+    def power_words(self) -> str:
+        """The power, ± 95 %."""
+        return f"{self.standby:.1f} ± {CONFIDENCE * self.standby_std:.1f} W"
+
+    def words(self) -> str:
+        """How it is known."""
+        if not self.anchored:
+            return "the model's: the recording does not show it"
+        if not self.still_seconds > 0.0:
+            return "measured in motion"
+        return f"measured, with {self.still_seconds:.1f} s of standstill"
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class EnergySummary:
     unexplained: float
     unexplained_std: float
     bus: float | None  #: measured energy at the supply [J], None where bus power is incomplete
+    measured: float  #: measured part of `supply`, that of the time in which bus power is known [J]
     wall: WallEnergy  #: energy at the mains: control box and supply included
     #: state_time, state_energy: of the whole arm by state [s], [J]
     state_time: dict[ArmState, float]
@@ -123,10 +136,8 @@ class EnergySummary:
 
     @property
     def explained_share(self) -> float | None:
-        """Modelled over measured energy; None unless all of the total is measured."""
-        if self.total_source.name != "measured" or not self.supply > 0.0:
-            return None
-        return self.model / self.supply
+        """Modelled over measured energy, of the measured time; None where nothing is measured."""
+        return explained_share(self.measured, self.unexplained)
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy estimate --json`."""
@@ -218,6 +229,7 @@ def summarise(
         unexplained=float(net[arm["unexplained"]]),
         unexplained_std=float(channels.deviations_of_unexplained(net)),
         bus=float(net[arm["bus"]]) if bus_complete else None,
+        measured=float(net[arm["bus"]]),
         wall=wall.energy(net),
         contradictions=wall.verdict.contradictions,
         state_time=channels.by_state(net, channels.state_time),
@@ -268,15 +280,19 @@ def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
     seconds = sum(each.duration for each in summaries)
     measured = sum(each.total_source.share * each.duration for each in summaries)
     source = TotalSource.of(measured, seconds)
-    total = sum(each.supply for each in summaries)
-    explained = None
-    if source.name == "measured" and total > 0.0:
-        explained = sum(each.model for each in summaries) / total
+    explained = explained_share(
+        sum(each.measured for each in summaries), sum(each.unexplained for each in summaries)
+    )
     return {
         "total_source": source.name,
         "total_measured_share": source.share,
         "explained_share": explained,
     }
+
+
+def explained_share(measured: float, unexplained: float) -> float | None:
+    """Share of a measured energy [J] that the model explains; None where nothing is measured."""
+    return 1.0 - unexplained / measured if measured > 0.0 else None
 
 
 def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:

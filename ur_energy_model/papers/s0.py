@@ -97,7 +97,7 @@ def run(session: ProtocolRun, paper: Paper) -> Outcome:
         rows += our_energy_rows(paper, test, energies)
         if test == "B":
             dissipated = max(0.0, float(energies.regeneration))
-            if dissipated > DISSIPATED_SHARE * energies.supply:
+            if dissipated > DISSIPATED_SHARE * energies.model:
                 session.warnings.append(
                     f"on B the joints regenerate {dissipated:.0f} J that no other joint uses at "
                     "the time; the model counts it as dissipated, so it overestimates by what the "
@@ -348,7 +348,7 @@ def _our_rows(
 def our_energy_rows(paper: Paper, test: str, own: EnergySummary) -> list[Row]:
     """Table VIII by our power model, and the energy at the supply."""
     rows = _energies(paper, "energy_ours", test, own.mechanical, own.electrical)
-    supply = [own.supply, float("nan") if own.bus is None else own.bus]
+    supply = [own.model, float("nan") if own.bus is None else own.bus]
     return [*rows, paper.row("supply_energy", supply, test=test)]
 
 

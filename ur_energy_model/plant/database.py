@@ -131,10 +131,19 @@ _JOINT_SECONDS = ", ".join(
     for name, *_ in TABLES["joint_seconds"]
     if name not in ("second", "source")
 )
+MODELLED = """,
+    coalesce(model_energy, total_energy) AS model_energy,
+    coalesce(model_std, total_std) AS model_std,
+    coalesce(unexplained_energy, 0.0) AS unexplained_energy,
+    coalesce(measured, 0.0) AS measured
+"""
+"""Files of earlier versions lack them: there the total is the model's."""
 REGENERATION = """, coalesce(regeneration_energy,
     total_energy - standby_energy - driver_energy - list_sum(joint_energy)) AS regeneration_energy
 """
 """Files of earlier versions lack it: it is what the other parts lack of the total."""
+_FILLED = {"seconds": REGENERATION + MODELLED, "cycles": MODELLED}
+"""Columns of files of earlier versions, by table."""
 
 
 class SqlError(InputError):
@@ -200,8 +209,7 @@ class HistoryDatabase(ClosedOnExit):
                         rows = rows.filter((day <= last) & (time < pa.scalar(end, instants)))
                     if arms:
                         rows = rows.filter(ds.field("arm").isin(list(arms)))
-                    more = REGENERATION if table == "seconds" else ""
-                    columns = f"* REPLACE (CAST(day AS DATE) AS day {more})"
+                    columns = f"* REPLACE (CAST(day AS DATE) AS day {_FILLED.get(table, '')})"
                 self._connection.register(f"{table}_files", rows)
                 self._connection.execute(
                     f"CREATE VIEW {table} AS SELECT {columns} FROM {table}_files"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ur_energy_model.energy.cycles import Marks
-from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.meter import EnergyMeter, Totals
 from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.telemetry.samples import host_times, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
@@ -78,7 +78,6 @@ class TimeRanges:
 
 NOTHING = TimeRanges.of(())  # no time at all
 
-MOST_WAITING = 90_000  # parts that may wait to be taken; a day of seconds
 
 # PartTable: energies of consecutive short parts of a recording.
 
@@ -146,22 +145,21 @@ class EnergyParts:
 
     def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
-        samples, channels = table.samples, self._channels
-        cycles, times = cycles or {}, host_times(samples)
+        samples = table.samples
+        marked = {} if cycles is None else cycles
+        times = host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
-        begins, net, spans = [], [], []
-        for rows in table.parts([*edges.tolist(), *cycles]):
-            before = self.meter.reading
-            self.meter.integrate_steps(table.steps.cut(rows), table.power[rows])
-            gained = self.meter.reading - before
-            begins.append(rows.start)
-            net.append(gained.net)
-            spans.append((gained.accounted, gained.unaccounted))
-        first, energies = np.array(begins), np.stack(net)
-        after, (accounted, unaccounted) = np.append(first[1:], len(times)), np.array(spans).T
+        begins = sorted({0, *edges.tolist(), *marked})
+        first = np.array(begins)
+        behind = np.append(first[1:], len(times))
+        before = self.meter.totals
+        after = self.meter.integrate_steps(table.steps, table.power, behind[:-1].tolist())
+        gained = Totals(
+            *(np.diff(each, axis=0, prepend=old) for old, each in zip(before, after, strict=True))
+        )
         marks = np.empty(len(first), dtype=np.object_)
-        marks[:] = [cycles.get(begin) for begin in begins]
+        marks[:] = [marked.get(begin) for begin in begins]
 
         def sums(values: Array) -> Array:
             """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
@@ -169,23 +167,25 @@ class EnergyParts:
             counted = np.hstack([np.where(finite, values, 0.0), finite])
             return np.add.reduceat(counted, first, axis=0)
 
-        columns, unknown = samples.columns, np.full((len(samples), 1), np.nan)
-        bus = unknown[:, 0] if samples.bus_power is None else samples.bus_power
-        warmth = columns.get("joint_temperatures", unknown.repeat(len(channels.joints), axis=1))
+        columns = samples.columns
+        unknown = np.full((len(samples), 1), np.nan)
+        arm = self._channels.arm
+        joints = len(self._channels.joints)
+        warmth = columns.get("joint_temperatures", unknown.repeat(joints, axis=1))
         scaling = columns.get("speed_scaling", unknown[:, 0])
         scaling = scaling * columns.get("target_speed_fraction", 1.0)  # slider times limiter
         self._parts.append(
             PartTable(
                 begin=times[first],
-                end=times[after - 1],
+                end=times[behind - 1],
                 marks=marks,
                 covered=covered[first],
-                samples=after - first,
-                bus_measured=np.logical_and.reduceat(np.isfinite(bus), first),
-                accounted=accounted,
-                unaccounted=unaccounted,
-                peak=np.maximum.reduceat(table.power[:, channels.arm["total"]], first),
-                net=energies,
+                samples=behind - first,
+                bus_measured=np.logical_and.reduceat(table.power[:, arm["measured"]] > 0.0, first),
+                accounted=gained.accounted,
+                unaccounted=gained.unaccounted,
+                peak=np.maximum.reduceat(table.power[:, arm["total"]], first),
+                net=gained.net,
                 temperature=sums(warmth),
                 scaling=sums(scaling[:, None]),
             )

@@ -3,9 +3,9 @@
 
 """LiveHistory: the history that the live estimator writes, and LiveRows: its rows.
 
-Every minute, the rows whose energies are final are committed as a small file; at the end of an hour
-one file replaces those of the minutes. A store that cannot be written costs no sample: rows wait in
-memory, for some hours, and are written once it can be.
+Every minute, the rows of the seconds that are over are committed as a small file; at the end of an
+hour one file replaces those of the minutes. A store that cannot be written costs no sample: rows
+wait in memory, for some hours, and are written once it can be.
 """
 
 from __future__ import annotations
@@ -71,17 +71,14 @@ class LiveRows:
         self._calculator: EnergyCalculator | None = None
         self._health: HealthRows | None = None
         self._nodes = ProgramRows(channels, () if script is None else (script,))
-        self._fixed: list[PartTable] = []  # parts whose energies do not change any more
-        self._waiting: PartTable | None = None  # the parts after these
+        self._taken: list[PartTable] = []  # parts of seconds that are over
         self._newest = 0  # hour of the newest part
         self._model: ModelRow | None = None
         names = ("cycles", "health", "program_nodes", "seconds")
         self._rows: dict[str, list[Rows]] = {table: [] for table in names}
-        """Final rows that are not in the store; those of joints follow from `seconds`."""
-        self._open: list[str] = []
-        """Paths of the files with other rows, which the next writing replaces."""
+        """Rows that are not in the store; those of joints follow from `seconds`."""
         self._files: dict[int, list[str]] = {}
-        """Paths of the files with final rows of an hour that is not over."""
+        """Paths of the files of an hour that is not over."""
 
     def update(self, table: PowerTable, cycles: Marks, calculator: EnergyCalculator) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
@@ -97,21 +94,14 @@ class LiveRows:
         self._collect_minutes(last=last)
         if last:
             self._calculator = self._health = None
-        self._waiting = None
-        if not self.parts.waiting:
-            return
-        begin = self.parts.so_far().begin
-        self._newest = int(begin[-1]) // HOUR
-        fixed = self.parts.take()
-        self._fixed += [] if fixed is None else [fixed]
-        rest = self.parts.so_far()
+        if self.parts.waiting:
+            self._newest = int(self.parts.so_far().begin[-1]) // HOUR
+            over = self.parts.so_far() if last else self.parts.take()
+            self._taken += [] if over is None else [over]
         if last:
-            self._fixed.append(rest)
             self.parts = EnergyParts(self.channels)
-        elif rest.second[0] != rest.second[-1]:  # the second in progress alone can wait
-            self._waiting = rest
-        while sum(map(len, self._fixed)) > MOST_PARTS:
-            self.lost += len(self._fixed.pop(0))
+        while sum(map(len, self._taken)) > MOST_PARTS:
+            self.lost += len(self._taken.pop(0))
         for table in ("cycles", "health", "program_nodes", "seconds"):
             while sum(len(rows) for rows, _ in self._rows[table]) > MOST_ROWS:
                 rows, _ = self._rows[table].pop(0)
@@ -131,47 +121,41 @@ class LiveRows:
         if self._calculator is not None:
             model = self._calculator.model
             self._model = store.keep_model(self.keys, model, self._path)
-        while self._fixed:
-            marked, rows = self._seconds(store, self._fixed[0])
+        while self._taken:
+            marked, rows = self._seconds(store, self._taken[0])
             self._cycles.update(marked)
             self._rows["seconds"].append(rows)
             self._rows["cycles"].append((self._cycles.take(self.keys), NOTHING))
-            del self._fixed[0]
-        waiting = [] if self._waiting is None else [self._seconds(store, self._waiting)[1]]
+            del self._taken[0]
         try:
-            self._write(store, waiting)
+            self._write(store)
         except OverlapError:  # another process has just added a recording of this time
             self._rows["seconds"] = self._left(store, self._rows["seconds"])
-            self._write(store, self._left(store, waiting))
+            self._write(store)
         for hour, paths in list(self._files.items()):
             if last or hour < self._newest:
                 store.join(paths)
                 del self._files[hour]
 
-    def _write(self, store: HistoryStore, waiting: list[Rows]) -> None:
-        """Write the final rows of all tables and those of seconds that wait, in one change.
+    def _write(self, store: HistoryStore) -> None:
+        """Write the rows of all tables in one change.
 
         Raises:
             OverlapError: another process has added time of them; nothing is written.
         """
-        final = {**self._rows, "joint_seconds": self._joints(self._rows["seconds"])}
-        rest = {"seconds": waiting, "joint_seconds": self._joints(waiting)}
-        hours = {table: _by_hour(table, rows) for table, rows in final.items()}
-        new = {table: [part[1:] for part in parts] for table, parts in hours.items()}
-        open_ones = {
-            table: [part[1:] for part in _by_hour(table, rows)] for table, rows in rest.items()
+        joints = [
+            (joint_rows(with_arm(each, self.arm)), NOTHING) for each, _ in self._rows["seconds"]
+        ]
+        tables = {**self._rows, "joint_seconds": joints}
+        hours = {table: _by_hour(table, rows) for table, rows in tables.items()}
+        files = {
+            table: [LivePart(*part) for _, *part in by_hour] for table, by_hour in hours.items()
         }
-        files = {}
-        for table, parts in new.items():
-            files[table] = [LivePart(*part, True) for part in parts]
-            files[table] += [LivePart(*part, False) for part in open_ones.get(table, ())]
-        if any(files.values()) or self._open:
-            paths = store.write_live(self.arm, self.keys.source, files, self._open, self._model)
-            self._open = []
+        if any(files.values()):
+            paths = store.write_live(self.arm, self.keys.source, files, self._model)
             for table, by_hour in hours.items():
-                for (hour, *_), path in zip(by_hour, paths[table], strict=False):
+                for (hour, *_), path in zip(by_hour, paths[table], strict=True):
                     self._files.setdefault(hour, []).append(path)
-                self._open += paths[table][len(by_hour) :]
         for rows in self._rows.values():
             rows.clear()
 
@@ -193,9 +177,6 @@ class LiveRows:
             return each.filter(~others.holds(begin + SECOND // 2))
 
         return [(free(each), ranges.without(others)) for each, ranges in rows]
-
-    def _joints(self, rows: list[Rows]) -> list[Rows]:
-        return [(joint_rows(with_arm(each, self.arm)), NOTHING) for each, _ in rows]
 
 
 def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, TimeRanges]]:

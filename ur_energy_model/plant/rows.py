@@ -74,14 +74,9 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
         "accounted": sums(parts.accounted),
         "unaccounted": sums(parts.unaccounted),
         "samples": sums(parts.samples),
-        **{f"{name}_energy": net[:, arm[name]] for name in ("total", *_PARTS)},
-        "total_std": channels.deviations_of_total(net),
-        **_at_wall(channels, net),
+        **_whole_arm(channels, net),
         "bus_energy": bus,
         "residual_energy": net[:, arm["model"]] - bus,
-        "model_energy": net[:, arm["model"]],
-        "unexplained_energy": net[:, arm["unexplained"]],
-        "measured": net[:, arm["measured"]],
         "peak_power": sums(parts.peak, np.maximum),
         **states,
         "joints": channels.joints,
@@ -92,11 +87,21 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
     return arrow_table("seconds", columns)
 
 
-_PARTS = ("standby", "driver", "regeneration")  # of total_energy, beside the joints'
+_ENERGIES = ("total", "model", "standby", "driver", "regeneration", "unexplained")
+"""Of the whole arm; the last four and those of the joints sum to the first."""
 
 
-def _at_wall(channels: Channels, net: Array) -> dict[str, Array]:
-    return dict(zip(("wall_energy", "wall_std"), channels.at_wall(net), strict=True))
+def _whole_arm(channels: Channels, net: Array) -> dict[str, Array]:
+    """Columns that seconds and cycles have in common, from integrals [rows, channels], J."""
+    wall_energy, wall_std = channels.at_wall(net)
+    return {
+        **{f"{name}_energy": net[:, channels.arm[name]] for name in _ENERGIES},
+        "total_std": channels.deviations_of_total(net),
+        "model_std": channels.deviations_of_model(net),
+        "wall_energy": wall_energy,
+        "wall_std": wall_std,
+        "measured": net[:, channels.arm["measured"]],
+    }
 
 
 def joint_rows(seconds: pa.Table) -> pa.Table:
@@ -164,8 +169,8 @@ class CycleRows:
         values = [cycle.summary(channels) for cycle in cycles]
         names = ("duration_s", "peak_power_W", "motion_time_s", "motion_energy_J", "idle_time_s",
                  "idle_energy_J")  # fmt: skip
-        std = channels.deviations_of_total(net)
-        low, high = interval(net[:, channels.arm["total"]], std).T
+        total_std = channels.deviations_of_total(net)
+        low, high = interval(net[:, channels.arm["total"]], total_std).T
         bus = np.where(unmeasured == 0, net[:, channels.arm["bus"]], np.nan)
         columns = {
             "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
@@ -174,9 +179,7 @@ class CycleRows:
             "program": [cycle.program for cycle in cycles],
             **{name[:-2]: np.array([v[name] for v in values], dtype=float) for name in names},
             UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
-            **{f"{name}_energy": net[:, channels.arm[name]] for name in ("total", *_PARTS)},
-            "total_std": std,
-            **_at_wall(channels, net),
+            **_whole_arm(channels, net),
             "bus_energy": bus,
             "energy_low": low,
             "energy_high": high,

@@ -56,10 +56,10 @@ _SOURCE = (
     Column("model", "text", "", "model in use: first 16 digits of its SHA-256, or generic"),
 )
 _WHOLE_ARM = (
-    Column("total_energy", "number", "J", "model at the supply: joints, drivers, standby and "
-           "regeneration"),
-    Column("total_std", "number", "J", "standard deviation of total_energy; errors of the model "
-           "are common to all rows, so that sums of it are upper bounds"),
+    Column("total_energy", "number", "J", "at the supply: measured where bus power is, else by "
+           "the model; joints, drivers, standby, regeneration and unexplained_energy"),
+    Column("total_std", "number", "J", "standard deviation of total_energy; where it is of the "
+           "model, its errors are common to all rows, so that sums of it are upper bounds"),
     Column("bus_energy", "number", "J", "measured voltage times current", nullable=True),
 )  # fmt: skip
 _PEAK_POWER = Column("peak_power", "number", "W", "largest total power")
@@ -69,6 +69,14 @@ _WALL = (
     Column("wall_energy", "number", "J", "at the mains, by the model of control box and supply: of "
            "a power meter's readings, else of any cell", nullable=True),
     Column("wall_std", "number", "J", "standard deviation of wall_energy, as total_std",
+           nullable=True),
+)  # fmt: skip
+_SOURCE_OF_TOTAL = (
+    Column("model_energy", "number", "J", "sum of the modelled parts; rows of earlier versions, "
+           "whose total_energy it is, lack it", nullable=True),
+    Column("unexplained_energy", "number", "J", "total_energy minus model_energy", nullable=True),
+    Column("measured", "number", "s", "time in which total_energy is measured", nullable=True),
+    Column("model_std", "number", "J", "standard deviation of model_energy, as total_std",
            nullable=True),
 )  # fmt: skip
 _JOINTS = Column("joints", "texts", "", "names of the joints, the order of all lists")
@@ -83,7 +91,8 @@ SECONDS: tuple[Column, ...] = (
     *_WHOLE_ARM,
     Column("standby_energy", "number", "J", "standby, part of total_energy"),
     Column("driver_energy", "number", "J", "drivers, part of total_energy"),
-    Column("residual_energy", "number", "J", "model_energy minus bus_energy", nullable=True),
+    Column("residual_energy", "number", "J", "the model's energy minus bus_energy; "
+           "unexplained_energy has the other sign", nullable=True),
     _PEAK_POWER,
     *(
         column
@@ -104,9 +113,7 @@ SECONDS: tuple[Column, ...] = (
     Column("speed_scaling", "number", "", "mean of slider times limiter", nullable=True),
     _REGENERATION,
     *_WALL,
-    Column("model_energy", "number", "J", "sum of the modelled parts", nullable=True),
-    Column("unexplained_energy", "number", "J", "total_energy minus model_energy", nullable=True),
-    Column("measured", "number", "s", "time in which total_energy is measured", nullable=True),
+    *_SOURCE_OF_TOTAL,
 )
 """Per second and arm. A second holds the samples whose host time is in it, each with the step that
 ends in it; sums over all rows of a source are its energies."""
@@ -133,6 +140,7 @@ CYCLES: tuple[Column, ...] = (
     *_WALL,
     Column("unaccounted_s", "number", "s", "time of the cycle in gaps, without energy",
            nullable=True),
+    *_SOURCE_OF_TOTAL,
 )  # fmt: skip
 """Per program cycle; of one with a gap the energies are those of the rest."""
 

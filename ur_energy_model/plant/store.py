@@ -67,7 +67,6 @@ from ur_energy_model.plant.sources import (
     without,
 )
 from ur_energy_model.plant.store_content import (
-    OPEN,
     Change,
     StoreContent,
     is_open,
@@ -95,15 +94,11 @@ class OverlapError(Exception):
 
 
 class LivePart(NamedTuple):
-    """Rows of a live writer on one day (YYYY-MM-DD), and the time that they cover.
-
-    The writer will replace rows that are not final.
-    """
+    """Rows of a live writer on one day (YYYY-MM-DD), and the time that they cover."""
 
     day: str
     rows: pa.Table
     covered: TimeRanges
-    final: bool
 
 
 class HistoryStore:
@@ -276,13 +271,11 @@ class HistoryStore:
         arm: str,
         source: str,
         tables: Mapping[str, Sequence[LivePart]],
-        replaced: Collection[str] = (),
         model: ModelRow | None = None,
     ) -> dict[str, list[str]]:
         """Commit rows of a live writer, a file for each part.
 
-        They stand in place of its files at the paths `replaced`. Returns the paths of new files by
-        table, in the order of the parts.
+        Returns the paths of new files by table, in the order of the parts.
 
         Raises:
             OverlapError: another source covers some of that time meanwhile.
@@ -293,14 +286,13 @@ class HistoryStore:
             for table, parts in tables.items():
                 for part in parts:
                     own = {source: SourcePart(len(part.rows), part.covered, None, named)}
-                    name = source if part.final else f"{source}{OPEN}"
-                    new[table].append(self._files.write(table, arm, part.day, name, part.rows, own))
+                    file = self._files.write(table, arm, part.day, source, part.rows, own)
+                    new[table].append(file)
 
             def change(state: State) -> Change:
                 for part in tables.get("seconds", ()):
                     self._check_free(state, arm, source, part.covered)
-                gone = state.select(arm=arm, path=set(replaced)) if replaced else []
-                return Change([file for files in new.values() for file in files], gone)
+                return Change([file for files in new.values() for file in files])
 
             self._change(change)
             return {table: [file.path for file in files] for table, files in new.items()}

@@ -20,7 +20,7 @@ from ur_energy_model.plant.store_files import StoredFile, StoreFiles
 from ur_energy_model.plant.store_log import State
 
 OPEN = ".open"
-"""After the name of a live writer, in names of files that it will replace."""
+"""After the name of a live writer, in names of files that one of an earlier version replaces."""
 STILL_WRITTEN = 3 * 3600 * SECOND
 """Time after which its writer has ended [ns]: until then such a file is left as it is."""
 
@@ -123,9 +123,9 @@ def may_have_had(file: StoredFile, record: SourceRecord) -> bool:
 
 
 def is_open(file: StoredFile) -> bool:
-    """Whether a live writer may still replace a file.
+    """Whether a live writer of an earlier version may still replace a file.
 
-    Those of an earlier version have no mark; there the time of the rows decides.
+    Those of the first versions have no mark; there the time of the rows decides.
     """
     recent = time.time_ns() - STILL_WRITTEN
     marked = f"{OPEN}-" in file.path and (file.written or 0) > recent

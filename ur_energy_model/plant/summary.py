@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.errors import InputError
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.typing import Array, Indices
@@ -39,15 +40,32 @@ def _key_columns(keys: Sequence[str], time: str, shifts: Sequence[int]) -> str:
 
 Row = dict[str, Any]
 SUMS: tuple[str, ...] = (
-    "energy", "standby_energy", "driver_energy", "regeneration_energy", "motion_energy",
-    "idle_energy", "bus_energy", "wall_energy", "wall_std", "duration", "motion_time",
+    "energy", "standby_energy", "driver_energy", "regeneration_energy", "unexplained_energy",
+    "model_energy", "motion_energy", "idle_energy", "bus_energy", "measured_energy",
+    "explained_energy", "wall_energy", "wall_std", "duration", "motion_time", "measured",
     "unaccounted",
 )  # fmt: skip
-"""Of each row besides its keys, J and s: energy is that at the supply by the model. standby,
-drivers and regeneration are parts of it at all times, joints are the rest; motion and idle (without
-motion) add up to it. bus_energy is the measured one, None unless it was measured throughout.
-wall_energy and wall_std, its standard deviation, are at the mains, None where rows of earlier
-versions lack them. duration is the time accounted for."""
+"""Of each row besides its keys, J and s: energy is that at the supply, measured where bus power is,
+which it was for the time `measured`, else by the model. standby, drivers, regeneration and what the
+model leaves unexplained are parts of it, joints are the rest; model_energy is all but the latter.
+motion and idle (without motion) add up to the energy, too. bus_energy is the measured one, None
+unless it was measured throughout; measured_energy is the same of the rows that have it, and
+explained_energy that of the model in these. wall_energy and wall_std, its standard deviation, are at the
+mains, None where rows of earlier versions lack them. duration is the time accounted for."""
+
+
+def total_source(row: Row) -> TotalSource | None:
+    """Where the energy of a row of SUMS comes from; None where that is not stated."""
+    if row["measured"] is None or row["duration"] is None:
+        return None
+    return TotalSource.of(row["measured"], row["duration"])
+
+
+def explained_share(row: Row) -> float | None:
+    """Modelled over measured energy of a row of SUMS; None where nothing is measured."""
+    if not row["measured_energy"] or row["measured_energy"] < 0.0:
+        return None
+    return float(row["explained_energy"] / row["measured_energy"])
 
 
 def _throughout(name: str) -> str:
@@ -55,32 +73,38 @@ def _throughout(name: str) -> str:
     return f"if(count({name}) = count(*), sum({name}), NULL) AS {name}"
 
 
+_MEASURED = """
+    coalesce(sum(bus_energy), 0) AS measured_energy,
+    coalesce(sum(model_energy) FILTER (bus_energy IS NOT NULL), 0) AS explained_energy"""
 _SECONDS = f"""
     sum(total_energy) AS energy, sum(standby_energy) AS standby_energy,
     sum(driver_energy) AS driver_energy, sum(regeneration_energy) AS regeneration_energy,
+    sum(unexplained_energy) AS unexplained_energy, sum(model_energy) AS model_energy,
     sum(moving_energy) AS motion_energy, sum(total_energy) - sum(moving_energy) AS idle_energy,
-    {_throughout("bus_energy")}, {_throughout("wall_energy")}, {_throughout("wall_std")},
+    {_throughout("bus_energy")}, {_MEASURED},
+    {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(accounted) AS duration, sum(moving_time) AS motion_time,
-    sum(unaccounted) AS unaccounted"""
+    sum(measured) AS measured, sum(unaccounted) AS unaccounted"""
 _UNSEEN = "coalesce(unaccounted_s, duration - motion_time - idle_time)"
 """Time of a cycle in gaps [s]; rows of earlier versions do not state it."""
 _WHOLE = f"{_UNSEEN} < 1e-6"
 """Whether a cycle was seen from its beginning to its end, so that its energy is that of a cycle."""
 _CYCLES = f"""
     sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
-    {_throughout("regeneration_energy")}, sum(motion_energy) AS motion_energy,
-    sum(idle_energy) AS idle_energy, {_throughout("bus_energy")},
+    {_throughout("regeneration_energy")}, sum(unexplained_energy) AS unexplained_energy,
+    sum(model_energy) AS model_energy, sum(motion_energy) AS motion_energy,
+    sum(idle_energy) AS idle_energy, {_throughout("bus_energy")}, {_MEASURED},
     {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
-    sum({_UNSEEN}) AS unaccounted, count(*) AS cycles,
+    sum(measured) AS measured, sum({_UNSEEN}) AS unaccounted, count(*) AS cycles,
     avg(duration) FILTER ({_WHOLE}) AS mean_duration,
     avg(total_energy) FILTER ({_WHOLE}) AS energy_per_cycle"""
 _NODES = f"""
-    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:9])},
-    sum(seconds) AS duration, NULL AS motion_time, 0 AS unaccounted,
+    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:13])},
+    sum(seconds) AS duration, NULL AS motion_time, NULL AS measured, 0 AS unaccounted,
     CAST(sum(count) AS BIGINT) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
-         "regeneration": "regeneration_energy"}  # fmt: skip
+         "regeneration": "regeneration_energy", "unexplained": "unexplained_energy"}  # fmt: skip
 """Parts of an arm that are listed beside its joints; together they are all of its energy."""
 _FIRST_PART = 1000
 _OF_JOINT = ("energy", "mechanical_energy", "friction_energy", "copper_energy")
@@ -107,7 +131,8 @@ def _joints(columns: str, most: int) -> str:
         FROM (SELECT {columns} joints, {lists}, {sums} FROM seconds GROUP BY ALL))"""
 
 
-_TIMES = ("accounted", "unaccounted")
+_TIMES = ("accounted", "measured", "unaccounted")
+_UNEXPLAINED = _FIRST_PART + list(PARTS).index("unexplained")
 _ONE_JOINT = ", ".join(
     [
         "min(place) AS place, sum(energy) AS energy",
@@ -115,9 +140,11 @@ _ONE_JOINT = ", ".join(
             f"sum(if(place = {place}, energy, 0)) AS {name}"
             for place, name in enumerate(PARTS.values(), start=_FIRST_PART)
         ),
-        "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy, NULL AS wall_energy",
-        "NULL AS wall_std",
-        "sum(accounted) AS duration, NULL AS motion_time, sum(unaccounted) AS unaccounted",
+        f"if(min(place) = {_UNEXPLAINED}, 0, sum(energy)) AS model_energy",
+        "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy",
+        "NULL AS measured_energy, NULL AS explained_energy, NULL AS wall_energy",
+        "NULL AS wall_std, sum(accounted) AS duration, NULL AS motion_time",
+        "sum(measured) AS measured, sum(unaccounted) AS unaccounted",
         *(f"sum({name}) AS {name}" for name in _OF_JOINT[1:]),
     ]
 )
@@ -205,11 +232,12 @@ def _added(rows: Sequence[Row]) -> Row:
 # seconds in the store.
 
 QUANTITIES: tuple[str, ...] = (
-    "energy", "standby", "motion", "left_on", "left_on_wall", "bus", "bus_model", "wall",
-    "duration", "motion_time", "left_on_time", "unaccounted",
+    "energy", "standby", "motion", "left_on", "left_on_wall", "bus", "unexplained", "wall",
+    "duration", "motion_time", "left_on_time", "measured", "unaccounted",
 )  # fmt: skip
 """Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all, and
-left_on_wall that at the mains; bus_model is that by the model while the bus was measured."""
+left_on_wall that at the mains; bus is the measured energy, over the time `measured`, unexplained
+what the model lacks of it."""
 CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "wall", "duration", "idle")
 """Of an arm's program on a day: number, J, J^2, J at the mains, s, J."""
 
@@ -217,16 +245,17 @@ _HOURS = """
     SELECT arm, CAST(second AS DATE) AS day, CAST(extract('hour' FROM second) AS INTEGER) AS hour,
         sum(total_energy) AS energy, sum(standby_energy) AS standby,
         sum(moving_energy) AS motion, sum(bus_energy) AS bus,
-        sum(if(bus_energy IS NULL, 0, total_energy)) AS bus_model,
+        sum(bus_energy - model_energy) AS unexplained,
         sum(coalesce(wall_energy, total_energy)) AS wall, sum(accounted) AS duration,
-        sum(moving_time) AS motion_time, sum(unaccounted) AS unaccounted
+        sum(moving_time) AS motion_time, sum(measured) AS measured,
+        sum(unaccounted) AS unaccounted
     FROM seconds GROUP BY 1, 2, 3"""
 _SUMS = """
     sum(energy) AS energy, sum(standby) AS standby, sum(motion) AS motion,
     sum(if(motion_time > 0, 0, energy)) AS left_on,
     sum(if(motion_time > 0, 0, wall)) AS left_on_wall, coalesce(sum(bus), 0) AS bus,
-    sum(bus_model) AS bus_model, sum(wall) AS wall,
-    sum(duration) AS duration, sum(motion_time) AS motion_time,
+    coalesce(sum(unexplained), 0) AS unexplained, sum(wall) AS wall,
+    sum(duration) AS duration, sum(motion_time) AS motion_time, sum(measured) AS measured,
     sum(if(motion_time > 0, 0, duration)) AS left_on_time, sum(unaccounted) AS unaccounted"""
 _DAYS = f"""
     SELECT arm, day, hour, {_SUMS} FROM ({_HOURS})
@@ -395,16 +424,17 @@ def number_text(value: float) -> str:
 
 
 def find_anomalies(fleet: FleetDays) -> tuple[Anomaly, ...]:
-    """Unusual standby power, model error, and energy and duration of cycles; strongest first."""
+    """Unusual standby power, unexplained energy, energy and duration of cycles; strongest first."""
     daily = fleet.daily
     duration = np.where(daily["duration"] >= LEAST_TIME, daily["duration"], np.nan)
     measured = np.where((daily["bus"] > 0) & np.isfinite(duration), daily["bus"], np.nan)
-    standby, error = daily["standby"] / duration, 100 * (daily["bus_model"] - measured) / measured
+    standby = daily["standby"] / duration
+    unexplained = 100 * daily["unexplained"] / measured
     found: list[Anomaly] = []
     for k, arm in enumerate(fleet.arms):
         found += _unusual(arm, "standby power", "W", 2.0, fleet.days, standby[k])
-        quantity = "model minus measured bus energy"
-        found += _unusual(arm, quantity, "%", 3.0, fleet.days, error[k])
+        quantity = "measured energy that the model leaves unexplained"
+        found += _unusual(arm, quantity, "%", 3.0, fleet.days, unexplained[k])
     for work in fleet.works:
         of = f" of {work.program}" if work.program else ""
         enough = work.sums["cycles"] >= LEAST_CYCLES

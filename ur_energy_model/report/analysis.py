@@ -46,24 +46,31 @@ PATH_POINTS = 2000  # approximate number of points of the flange's path
 
 @dataclass(frozen=True)
 class Powers(Timeline):
-    """Powers [W] of n samples and energies [J] of a recording; half widths of 95 % intervals."""
+    """Powers [W] of n samples and energies [J] of a recording; half widths of 95 % intervals.
+
+    Motors, drivers, standby, regeneration and what is unexplained sum to the total, which is
+    measured where bus power is.
+    """
 
     electrical: Array  # of the motors [n, joints], as the next two
     mechanical: Array
     electrical_half_width: Array
-    driver: Array  # whole arm [n], as those up to the bus
+    driver: Array  # whole arm [n], as the next ones
     standby: Array
+    regeneration: Array
+    unexplained: Array  # total less model, 0 where the total is modelled
+    model: Array  # sum of the modelled parts
+    model_half_width: Array
     total: Array
-    total_half_width: Array
-    bus: Array | None  # measured voltage times current; None if not recorded
+    measured: Mask  # whether the total is measured [n]
     energy: Array  # integral of each joint's electrical power since the start [n, joints]
-    total_energy: Array  # the same for the arm [n], and for the bus
-    bus_energy: Array | None
+    total_energy: Array  # the same for the arm [n]
     electrical_energy: Array  # of the whole recording [joints]
     mechanical_energy: Array
     driver_energy: float
     standby_energy: float
     regeneration_energy: float
+    unexplained_energy: float
     energy_half_width: Array  # of electrical_energy [joints]
     total_energy_half_width: float
     duration: float  # time that energy was integrated over, without gaps [s]
@@ -77,53 +84,56 @@ def recording_powers(model: EnergyModel, telemetry: Telemetry) -> Powers:
     """
     calculator = EnergyCalculator(model, load_robot(model.robot))
     channels = calculator.channels
-    joint = channels.per_joint
+    electrical = channels.per_joint["electrical_power"]
+    mechanical = channels.per_joint["mechanical_power"]
     arm = channels.arm
-    electrical, mechanical = joint["electrical_power"], joint["mechanical_power"]
-    shown = [*range(electrical.start, electrical.stop), arm["total"], arm["bus"]]
-    meter, pieces = EnergyMeter(len(channels)), []
+    shown = [*range(electrical.start, electrical.stop), arm["total"]]
+    meter = EnergyMeter(len(channels))
+    pieces = []
     chunks = [telemetry.cut(slice(k, k + CHUNK)) for k in range(0, len(telemetry), CHUNK)]
     calculator.follow_session(chunks)
     for table in filter(None, map(calculator, chunks)):
         table.integrate(meter)
-        power, steps, end = table.power, table.steps.bridged, meter.reading.net
-        spread = (
-            channels.deviations_of_joints(power),
-            channels.deviations_of_total(power, over=steps),
-        )
-        energy = [energy_at(steps, power[:, k], end[k]) for k in shown]
+        power = table.power
+        steps = table.steps.bridged
+        end = meter.reading.net
+        joint_std = channels.deviations_of_joints(power)
+        model_std = channels.deviations_of_model(power, over=steps)
+        energy = np.column_stack([energy_at(steps, power[:, k], end[k]) for k in shown])
         columns = power[:, : channels.state_energy].copy()
-        pieces.append(
-            (table.samples.time, steps, columns, np.column_stack(spread), np.column_stack(energy))
-        )
+        pieces.append((table.samples.time, steps, columns, joint_std, model_std, energy))
     if not pieces:
         source = telemetry.info.source
         raise RecordingError(source, "contains no sample with finite values", "record again")
-    time, steps, power, std, energies = map(np.concatenate, zip(*pieces, strict=True))
-    net, bus = meter.reading.net, telemetry.bus_power
-    joint_std, total_std = channels.deviations(net)
-    measured = bus is not None and bool(np.isfinite(bus).all())
+    time, steps, power, joint_std, model_std, energy = map(
+        np.concatenate, zip(*pieces, strict=True)
+    )
+    net = meter.reading.net
+    energy_std, total_energy_std = channels.deviations(net)
     return Powers(
         time=time - time[0],
         breaks=np.flatnonzero(steps[1:] == 0.0) + 1,
         electrical=power[:, electrical],
         mechanical=power[:, mechanical],
-        electrical_half_width=CONFIDENCE * std[:, :-1],
+        electrical_half_width=CONFIDENCE * joint_std,
         driver=power[:, arm["driver"]],
         standby=power[:, arm["standby"]],
+        regeneration=power[:, arm["regeneration"]],
+        unexplained=power[:, arm["unexplained"]],
+        model=power[:, arm["model"]],
+        model_half_width=CONFIDENCE * model_std,
         total=power[:, arm["total"]],
-        total_half_width=CONFIDENCE * std[:, -1],
-        bus=power[:, arm["bus"]] if measured else None,
-        energy=energies[:, :-2],
-        total_energy=energies[:, -2],
-        bus_energy=energies[:, -1] if measured else None,
+        measured=power[:, arm["measured"]] > 0.0,
+        energy=energy[:, :-1],
+        total_energy=energy[:, -1],
         electrical_energy=net[electrical],
         mechanical_energy=net[mechanical],
         driver_energy=float(net[arm["driver"]]),
         standby_energy=float(net[arm["standby"]]),
         regeneration_energy=float(net[arm["regeneration"]]),
-        energy_half_width=CONFIDENCE * joint_std,
-        total_energy_half_width=CONFIDENCE * total_std,
+        unexplained_energy=float(net[arm["unexplained"]]),
+        energy_half_width=CONFIDENCE * energy_std,
+        total_energy_half_width=CONFIDENCE * total_energy_std,
         duration=meter.reading.accounted,
     )
 

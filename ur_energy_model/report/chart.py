@@ -192,7 +192,7 @@ class Timeline:
     def stack(
         self, standby: Array, driver: Array, electrical: Array, joints: Sequence[str]
     ) -> list[Line]:
-        """Areas of standby, drivers [n] and joints [n, joints], less what joints feed back."""
+        """Areas of standby, drivers [n] and joints [n, joints], without what joints feed back."""
         layers: list[tuple[str, Array, Role, int | None]] = [
             ("standby", standby, "aside", None),
             ("drivers", driver, "model", None),

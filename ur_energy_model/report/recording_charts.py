@@ -114,35 +114,52 @@ def temperature_chart(analysis: Analysis) -> LineChart | None:
 
 
 def stack_chart(analysis: Analysis) -> LineChart:
-    """Power of standby, drivers and joints over time, stacked."""
-    powers, line = analysis.powers, ""
+    """Power of standby, drivers and joints over time, stacked, and the total."""
+    powers = analysis.powers
     lines = powers.stack(powers.standby, powers.driver, powers.electrical, analysis.joint_names)
-    if powers.bus is not None:
-        lines.append(powers.curve("measured", powers.bus, "truth"))
-        line = "; the line is the power measured at the bus"
+    lines.append(powers.curve("total", powers.total, "truth"))
+    source = "the sum of the modelled parts"
+    if powers.measured.any():
+        source = "bus voltage times current where that is measured"
+    rest = [powers.curve("regeneration", powers.regeneration, "aside")]
+    rest_title = "What the supply cannot take back"
+    if powers.measured.any():
+        rest_title += ", and what the model leaves unexplained"
+        unexplained = np.where(powers.measured, powers.unexplained, np.nan)
+        rest.append(powers.curve("unexplained", unexplained, "measured"))
     return _over_time(
         analysis,
         "power_stack",
         "Power consumption over time",
-        f"Electrical power of standby, drivers and each joint, stacked{line}. Joints that feed "
-        "power back lower the total below the top.",
-        [Panel("", lines)],
+        "Modelled electrical power of standby, drivers and each joint, stacked; the line is the "
+        f"total: {source}. Joints that feed power back lower the total below the top. Below, what "
+        "the areas lack of it.",
+        [Panel("", lines), Panel(rest_title, rest)],
+        columns=1,
         y_label="power [W]",
     )
 
 
 def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarChart:
-    """Energy of each joint and of the other parts of the arm.
+    """Energy of each joint and of the other parts of the arm, which sum to the total.
 
     `truth` is the true electrical energy of each joint in a simulation [joints], J, if known.
     """
-    powers, names = analysis.powers, ("drivers", "standby", "regeneration")
-    rest = [powers.driver_energy, powers.standby_energy, powers.regeneration_energy]
+    powers = analysis.powers
+    rest = {
+        "drivers": powers.driver_energy,
+        "standby": powers.standby_energy,
+        "regeneration": powers.regeneration_energy,
+    }
+    note = "regeneration is what joints give back and the supply cannot take"
+    if powers.measured.any():
+        rest["unexplained"] = powers.unexplained_energy
+        note += "; unexplained is what the model lacks of the measured energy"
 
     def of_joints(values: Array) -> Array:
-        return np.array([*values, *(np.nan for _ in names)])
+        return np.array([*values, *(np.nan for _ in rest)])
 
-    electrical = np.round([*powers.electrical_energy, *rest], 3)
+    electrical = np.round([*powers.electrical_energy, *rest.values()], 3)
     bars = [
         Bars("electrical", electrical, half_width=of_joints(powers.energy_half_width)),
         Bars("mechanical", of_joints(powers.mechanical_energy), role="aside"),
@@ -153,10 +170,10 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
         key="energy_split",
         title="Energy by consumer",
         caption="Energy over the whole recording with 95 % intervals; drivers and standby belong "
-        "to no joint; regeneration is what joints give back and the supply cannot take.",
+        f"to no joint; {note}.",
         y_label="energy [J]",
-        categories=(*analysis.joint_names, *names),
-        joints=(*range(len(analysis.joint_names)), *(None for _ in names)),
+        categories=(*analysis.joint_names, *rest),
+        joints=(*range(len(analysis.joint_names)), *(None for _ in rest)),
         bars=bars,
     )
 
@@ -164,25 +181,27 @@ def energy_split_chart(analysis: Analysis, truth: Array | None = None) -> BarCha
 def bus_chart(analysis: Analysis) -> LineChart | None:
     """Measured and modelled power of the whole arm, and their difference (S2 Figs. 4-5)."""
     powers = analysis.powers
-    if powers.bus is None:
+    if not powers.measured.any():
         return None
-    error = powers.total - powers.bus
-    rmse, mean = float(np.sqrt(np.nanmean(error**2))), float(np.nanmean(error))
+    measured = np.where(powers.measured, powers.total, np.nan)
+    unexplained = np.where(powers.measured, powers.unexplained, np.nan)
+    rmse = float(np.sqrt(np.nanmean(unexplained**2)))
+    mean = float(np.nanmean(unexplained))
     curves = (
-        powers.curve("measured", powers.bus, "measured"),
-        powers.curve("model", powers.total, half_width=powers.total_half_width),
+        powers.curve("measured", measured, "measured"),
+        powers.curve("model", powers.model, half_width=powers.model_half_width),
     )
     return _over_time(
         analysis,
         "bus_power",
         "Power of the whole arm: measured and modelled",
-        "Bus voltage times current, and the model's total of joints, drivers and standby with its "
-        "95 % band; below it the difference (Heredia et al., EcBot, Figs. 4-5).",
+        "Bus voltage times current, and the sum of the modelled parts with its 95 % band; below it "
+        "what the model leaves unexplained (Heredia et al., EcBot, Figs. 4-5).",
         [
             Panel("Power at the supply", curves, note=f"RMSE {rmse:.2f} W"),
             Panel(
-                "Model minus measured",
-                (powers.curve("model minus measured", error),),
+                "Unexplained: measured minus model",
+                (powers.curve("unexplained", unexplained),),
                 note=unsigned_zeros(f"mean {mean:+.2f} W").replace("-", "−"),
                 y_label="difference [W]",
             ),

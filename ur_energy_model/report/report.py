@@ -190,8 +190,8 @@ def make_report(
     stage = len(bags)
     widest, another = next((each for each in matched if each[1] is not None), (model, None))
     shift = read_shift(widest, bags, trigger=trigger, output=output, progress=show)
-    energies = [bag.energy for bag in reports if bag.energy.supply > 0]
-    widths = [100 * CONFIDENCE * each.supply_std / each.supply for each in energies]
+    energies = [bag.energy for bag in reports if bag.energy.model > 0]
+    widths = [100 * CONFIDENCE * each.model_std / each.model for each in energies]
     statement = generic_statement(model_words(model, None), max(widths, default=None))
     judged = [bag for bag in reports if bag.analysis.motion == "held out"] or reports
     verdict = judge(
@@ -226,9 +226,15 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         ("drivers", summary.driver, None),
         ("standby", summary.standby, None),
         ("regeneration", summary.regeneration, None),
-        ("whole arm", with_interval(summary.supply, summary.supply_std), share(summary.supply)),
     ]
-    whole += [] if summary.bus is None else [("measured at the bus", summary.bus, None)]
+    if summary.total_source.name != "modelled":
+        unexplained = with_interval(summary.unexplained, summary.unexplained_std)
+        whole += [
+            ("sum of the model", with_interval(summary.model, summary.model_std), None),
+            ("unexplained", unexplained, None),
+        ]
+    total = with_interval(summary.supply, summary.supply_std)
+    whole.append((f"whole arm, {summary.total_source.name}", total, share(summary.supply)))
     joints = (
         summary.names,
         summary.mechanical,
@@ -236,11 +242,7 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         100 * summary.efficiency,
         *(summary.copper, summary.friction, summary.regenerated),
     )
-    source = (
-        f"from {session.still_seconds:.1f} s of this recording's standstill."
-        if session.anchored
-        else "from the model: the recording has no standstill with bus power."
-    )
+    source = summary.total_source.words(summary.explained_share)
     return Table(
         f"Energy and efficiency, {label} (Table VIII)",
         ("", "mechanical [J]", "electrical [J]", "efficiency [%]", "copper loss [J]",
@@ -252,8 +254,8 @@ def energy_table(summary: EnergySummary, label: str) -> Table:
         ),
         "Over the whole recording, ± 95 %. Mechanical energy is that at the motor shaft, "
         "friction included. Regeneration is what the supply cannot take back; with motors, drivers "
-        f"and standby it is the whole arm. Standby: {session.standby:.1f} ± "
-        f"{CONFIDENCE * session.standby_std:.1f} W, {source}",
+        f"and standby it is the sum of the model. Whole arm: {source}. "
+        f"Standby: {session.power_words()}, {session.words()}.",
     )  # fmt: skip
 
 
@@ -516,13 +518,16 @@ def _tiles(report: Report) -> list[Tile]:
     mean = shift.energy / shift.seconds if shift.seconds > 0 else float("nan")
     duration = duration_text(shift.seconds)
     tiles = [
-        Tile(energy_text(shift.energy), f"in {duration}, ± {energy_text(shift.half_width)}"),
+        Tile(
+            energy_text(shift.energy),
+            f"in {duration}, ± {energy_text(shift.half_width)}, {shift.total_source.words()}",
+        ),
         Tile(f"{mean:.1f} W", "mean power of the whole arm"),
         Tile(f"{100 * shift.idle_share:.0f} %", "of the energy without motion"),
     ]
-    if shift.bus_energy:
-        error = 100 * (shift.energy - shift.bus_energy) / shift.bus_energy
-        tiles.append(Tile(f"{error:+.1f} %".replace("-", "−"), "model against measured bus energy"))
+    if shift.explained_share is not None:
+        explained = f"{100 * shift.explained_share:.1f} %".replace("-", "−")
+        tiles.append(Tile(explained, "of the measured energy explained by the model"))
     wall = report.wall
     half = energy_text(CONFIDENCE * wall.std)
     tiles.append(Tile(energy_text(wall.energy), f"at the wall, ± {half}, {SOURCES[wall.source]}"))

@@ -17,8 +17,8 @@ from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
-from ur_energy_model.energy.powers import ArmState, Channels
-from ur_energy_model.energy.recording_energy import Rereading
+from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
+from ur_energy_model.energy.recording_energy import Rereading, explained_share
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
 from ur_energy_model.errors import InputError
@@ -51,10 +51,11 @@ class Shift:
     joint_names: tuple[str, ...]
     time: Array  # since the start [bins], s
     power: Array  # mean total power between the previous time and this one [bins], W
-    bus: Array  # the same measured at the bus, NaN where it was not recorded
+    model: Array  # the same of the sum of the modelled parts
     starts: NDArray[np.int_]  # first bin of each recording but the first, and behind each gap
-    energy: float  # whole arm [J]
-    bus_energy: float | None  # None if it is not recorded throughout
+    energy: float  # whole arm, measured where bus power is [J]
+    total_source: TotalSource  # where `energy` comes from
+    explained_share: float | None  # modelled over measured energy; None where nothing is measured
     half_width: float  # of the 95 % interval of `energy`
     state_wall: dict[ArmState, float]  # at the mains, by the model [J]
     state_time: dict[ArmState, float]  # [s]
@@ -87,7 +88,7 @@ def read_shift(
 ) -> Shift:
     """Run an estimator over recordings, in order; arguments as of `make_report`.
 
-    Each has the standby power of the whole of it, as in `estimate_energy`.
+    Each is followed twice, as in `estimate_energy`.
 
     Raises:
         UrEnergyError: invalid input, with source and remedy.
@@ -95,9 +96,8 @@ def read_shift(
     cycles: list[Cycle] = []
     options = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
     robot = load_robot(model.robot)
-    bins = [(0.0, np.nan, np.nan)]  # time, power, power of the bus
+    bins = [(0.0, np.nan, np.nan)]  # time, power of total and of model
     starts: list[int] = []
-    bus_complete = True
     total: MeterReading | None = None
     channels: Channels | None = None
     for bag in bags:
@@ -121,14 +121,14 @@ def read_shift(
             shot = estimator.snapshot()
             if shot is None:
                 continue
-            last, time = now, before + max(now - first, 0.0)
+            last = now
+            time = before + max(now - first, 0.0)
             if shot.lifetime.unaccounted - lost >= BIN and bins[-1][0] > 0:  # behind a gap
                 starts.append(len(bins))
                 bins.append((time, np.nan, np.nan))
             lost = shot.lifetime.unaccounted
-            bus = float(shot.power[channels.arm["bus"]]) if shot.bus_measured else np.nan
-            bus_complete &= shot.bus_measured
-            bins.append((time, float(shot.power[channels.arm["total"]]), bus))
+            power, modelled = shot.power[[channels.arm["total"], channels.arm["model"]]].tolist()
+            bins.append((time, power, modelled))
             if progress is not None:
                 progress(float("nan"), f"energy of {Path(bag).name}: {now - first:.0f} s")
         shot = estimator.snapshot()
@@ -137,17 +137,19 @@ def read_shift(
     if total is None or channels is None:
         raise InputError(str(bags[0]), "contains no samples", "record again")
     net = total.net
-    time_of_bins, power, bus_power = np.array(bins).T
+    arm = channels.arm
+    time_of_bins, powers, models = np.array(bins).T
     whole = [cycle for cycle in cycles if cycle.is_whole]
     return Shift(
         joint_names=channels.joints,
         time=time_of_bins,
-        power=power,
-        bus=bus_power,
+        power=powers,
+        model=models,
         starts=np.array(starts, dtype=int),
-        energy=float(net[channels.arm["total"]]),
-        bus_energy=float(net[channels.arm["bus"]]) if bus_complete else None,
-        half_width=CONFIDENCE * channels.deviations(net)[1],
+        energy=float(net[arm["total"]]),
+        total_source=channels.total_source(net, total.accounted),
+        explained_share=explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]])),
+        half_width=CONFIDENCE * float(channels.deviations_of_total(net)),
         state_wall=_wall_by_state(channels, net),
         state_time=channels.by_state(net, channels.state_time),
         state_energy=channels.by_state(net, channels.state_energy),
@@ -206,13 +208,14 @@ def _checked(bag: str | Path) -> Iterator[Telemetry]:
 def shift_charts(shift: Shift) -> list[Chart]:
     """Power over the shift, and energy of the latest cycles, in motion and idle."""
     minutes = Timeline(shift.time / 60, shift.starts)
-    lines = [minutes.curve("model", shift.power)]
-    if np.isfinite(shift.bus).any():
-        lines.insert(0, minutes.curve("measured", shift.bus, "measured"))
+    source = shift.total_source
+    lines = [minutes.curve(f"total, {source.name}", shift.power, "measured")]
+    if source.name != "modelled":
+        lines.append(minutes.curve("model", shift.model))
     power = LineChart(
         key="shift_power",
         title="Power over the shift",
-        caption="Mean power of the whole arm per second.",
+        caption=f"Mean power of the whole arm per second: {source.words(shift.explained_share)}.",
         x_label="time [min]",
         y_label="power [W]",
         panels=[Panel("", lines)],
@@ -260,7 +263,8 @@ def shift_table(shift: Shift, tariff: Tariff, wall: WallEnergy) -> Table:
         if seconds > 0
     ]
     rows.append(row("whole recording", shift.seconds, shift.energy, wall.energy))
-    note = f"Energy of the robot bus; at the wall {wall.words()}."
+    note = f"Energy of the robot bus: {shift.total_source.words(shift.explained_share)}. "
+    note += f"At the wall {wall.words()}."
     note += f" {tariff.note(SOURCES[wall.source])}" if tariff.columns() else ""
     return Table("Energy of the shift", columns, rows, note)
 

@@ -119,13 +119,13 @@ def judge(
 def generic_statement(words: str, half_width: float | None) -> str:
     """The statement of a report about a generic model, in words.
 
-    `half_width` is the largest of the 95 % intervals of the energy at the supply of all recordings,
+    `half_width` is the largest of the 95 % intervals of the modelled energy of all recordings,
     percent; None if no energy flowed.
     """
     text = f"This is the model of an arm type ({words}): no recording of this arm was used."
     if half_width is not None:
         text += (
-            f" The 95 % interval of the energy at the supply is ± {half_width:.2g} %; those of "
+            f" The 95 % interval of the modelled energy is ± {half_width:.2g} %; those of "
             "single joints are wider. Its standby power and friction are those of the "
             "recordings' own standstill and first seconds of motion, as far as these were "
             "recorded."
