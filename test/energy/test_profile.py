@@ -173,9 +173,27 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
         time = sum(part["time"] for part in (*parts, rest))
         assert time == pytest.approx(whole.duration, rel=1e-12)
     assert sum(found.stacks().values()) == pytest.approx(whole.supply, rel=1e-12)
+    # Half of the step before a sample and half of the one behind it belong to its line.
+    steps = np.diff(samples.time)
+    weights = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
+    watts = samples["actual_robot_voltage"] * samples["actual_robot_current"]
+    for part in found.lines():
+        own = numbers == part["lines"][0]
+        assert part["energy"] == pytest.approx(float(weights[own] @ watts[own]), rel=1e-9)
+        assert (part["total_source"], part["total_measured_share"]) == ("measured", 1.0)
+    for part in (*found.nodes(), *found.lines(), rest):
+        parts = sum(part["joints"].values())
+        parts += sum(part[f"{name}_energy"] for name in ("driver", "standby", "regeneration"))
+        assert parts == pytest.approx(part["model_energy"], rel=1e-9)
+        missing = part["unexplained_energy"]
+        assert parts + missing == pytest.approx(part["energy"], rel=1e-9)
+    assert found.total_source == whole.total_source
+    assert found.explained_share == pytest.approx(whole.explained_share, rel=1e-9)
     told = np.isin(numbers, [line("movej("), line("movel("), line("sleep(0.5)")])
     assert rest["time"] == pytest.approx((~told).sum() / 500.0, abs=0.002)
     content = found.as_json()
+    assert content["unexplained_energy"] == pytest.approx(whole.unexplained, rel=1e-9)
+    assert content["model_energy"] == pytest.approx(whole.model, rel=1e-9)
     assert [node["label"] for node in content["nodes"]] == ["Above", "Waypoint_1", "Wait: 0.5 # s"]
     assert all(
         node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]

@@ -49,10 +49,18 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> PlantReport:
 
 def test_charts_show_all_of_the_energy(report: PlantReport) -> None:
     total = report.fleet.total("energy") / JOULES_PER_KWH
-    daily, calendar, week = plant_charts(report.fleet)
+    daily, compared, calendar, week = plant_charts(report.fleet)
     assert isinstance(daily, LineChart)
     top = daily.panels[0].lines[-1].y
     assert top[::2].sum() == pytest.approx(total, rel=1e-12)
+    assert isinstance(compared, LineChart)
+    (measured, modelled), (unexplained,) = (panel.lines for panel in compared.panels)
+    own = "SELECT sum(total_energy) AS total, sum(model_energy) AS model FROM seconds"
+    with HistoryDatabase(HistoryStore(report.store)) as database:
+        (sums,) = database.rows(f"{own} WHERE measured > 0")
+    assert measured.y.sum() == pytest.approx(sums["total"] / JOULES_PER_KWH)
+    assert modelled.y.sum() == pytest.approx(sums["model"] / JOULES_PER_KWH)
+    assert unexplained.y == pytest.approx(100 * (1 - modelled.y / measured.y), abs=1e-9)
     assert isinstance(calendar, HeatMap)
     assert [panel.title for panel in calendar.panels] == ["2025", "2026"]
     assert sum(np.nansum(panel.values) for panel in calendar.panels) == pytest.approx(total)
@@ -73,6 +81,8 @@ def test_page_says_what_matters_and_a_browser_shows_it(
     assert verdict.headline.startswith("3 arms used ")
     assert "EUR" in verdict.headline
     assert any("without any motion" in item.text for item in verdict.statements)
+    assert any("explain 100.0 % of the measured" in item.text for item in verdict.statements)
+    assert any("mixed, measured for " in item.text for item in verdict.statements)
     assert any(item.text.startswith("A3, 2026-01-05: energy per cycle") for item in
                verdict.statements)  # fmt: skip
     html = render(page)

@@ -98,6 +98,7 @@ def run(options: argparse.Namespace) -> None:
         print_table(title, nodes.columns[:SHOWN], [row[:SHOWN] for row in nodes.rows])
     else:
         print_line(title)
+    print_line(f"total: {found.total_source.words(found.explained_share)}")
     if rest["time"]:
         print_line(f"{rest['energy']:.1f} J in {rest['time']:.1f} s: {UNATTRIBUTED}")
     if found.script is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from difflib import SequenceMatcher
 from itertools import pairwise
-from operator import sub
+from operator import add, sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +27,16 @@ from ur_energy_model.consistency.same_origin import another_program
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import Mark, Marks, detector_of_recording
 from ur_energy_model.energy.meter import interval, trapezoid_weights
-from ur_energy_model.energy.powers import FIELDS, ArmState, Channels, PowerOptions, PowerTable
+from ur_energy_model.energy.powers import (
+    FIELDS,
+    ArmState,
+    Channels,
+    PowerOptions,
+    PowerTable,
+    TotalSource,
+)
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
-from ur_energy_model.energy.recording_energy import measured_powers
+from ur_energy_model.energy.recording_energy import explained_share, measured_powers
 from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import InputError, MissingFieldError
@@ -64,15 +71,24 @@ class Part(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """How often a part of a program was begun, its time [s] and energy at the supply [J]."""
+    """How often a part of a program was begun, its time [s] and energy at the supply [J].
+
+    `model` is the modelled part of the energy [J], `measured` the time in which it is measured [s].
+    """
 
     executions: int
     seconds: float
     energy: float
+    model: float
+    measured: float
 
     def since(self, before: Spent | None) -> Spent:
         """What was added to an earlier state."""
-        return Spent(*map(sub, self, before or (0, 0.0, 0.0)))
+        return self if before is None else Spent(*map(sub, self, before))
+
+    def joined(self, other: Spent) -> Spent:
+        """With the time and energy of another place of the same part."""
+        return Spent(self.executions, *map(add, self[1:], other[1:]))
 
 
 class _AtMark(NamedTuple):
@@ -162,10 +178,11 @@ class ProgramEnergy:
         for place, k in self.places.items():
             part = Part.of(place)
             times = self.tracker.executions.get(part.key, 0)
-            own = Spent(times, float(self.seconds[k]), float(self.net[k, self._total]))
-            if (others := found.get(part)) is not None:
-                own = Spent(times, others.seconds + own.seconds, others.energy + own.energy)
-            found[part] = own
+            arm = self.channels.arm
+            sums = self.net[k, [arm["total"], arm["model"], arm["measured"]]].tolist()
+            own = Spent(times, float(self.seconds[k]), *sums)
+            others = found.get(part)
+            found[part] = own if others is None else own.joined(others)
         return found
 
     def _places_of(self, lines: Indices) -> Indices:
@@ -209,6 +226,15 @@ MOST_COMPARED = 500  # lines of two versions that are compared one by one
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 
 
+PART_ENERGIES: dict[str, str] = {
+    "driver_energy": "driver",
+    "standby_energy": "standby",
+    "regeneration_energy": "regeneration",
+    "unexplained_energy": "unexplained",
+    "model_energy": "model",
+}
+"""Energies of a row beside those of the joints, by their columns of the whole arm: the first four
+and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
 Row = dict[str, Any]
 """What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
 integrals of the channels [channels], J, and `cycles`, the energy in each complete cycle, J."""
@@ -234,6 +260,19 @@ class ProgramProfile:
     def duration(self) -> float:
         """Time integrated over [s]."""
         return float(self.counted.seconds.sum())
+
+    @property
+    def total_source(self) -> TotalSource:
+        """Where the energy comes from."""
+        net = self.counted.net.sum(axis=0)
+        return self.counted.channels.total_source(net, self.duration)
+
+    @property
+    def explained_share(self) -> float | None:
+        """Modelled over measured energy; None where nothing is measured."""
+        arm = self.counted.channels.arm
+        net = self.counted.net.sum(axis=0)
+        return explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
 
     def lines(self) -> list[Row]:
         """Every line that took time, in the order of the script."""
@@ -303,9 +342,13 @@ class ProgramProfile:
             "contradictions": [each.as_json() for each in self.contradictions],
             "energy": self.energy,
             "duration": self.duration,
+            "total_source": self.total_source.name,
+            "total_measured_share": self.total_source.share,
+            "explained_share": self.explained_share,
+            **{name: sum(row[name] for row in (*lines, rest)) for name in PART_ENERGIES},
             "nodes": nodes,
             "lines": lines,
-            "unattributed": {name: rest[name] for name in ("time", "energy")},
+            "unattributed": {name: rest[name] for name in ("time", "energy", *PART_ENERGIES)},
             "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
             "shifts": self._shifts_json(),
         }
@@ -331,7 +374,8 @@ class ProgramProfile:
         of = None if self.script is None or part.node < 0 else self.script.nodes[part.node]
         energy, time = self._total(net), float(counted.seconds[own].sum())
         cycles = np.array([each[own[: len(each)]].sum() for each in counted.cycles])
-        std = channels.deviations(net)[1]
+        std = float(channels.deviations_of_total(net))
+        source = TotalSource.of(float(net[channels.arm["measured"]]), time)
         joints = net[channels.per_joint["electrical_power"]]
         return {
             "node": None if of is None else of.number,
@@ -347,6 +391,11 @@ class ProgramProfile:
             "share": energy / self.energy if self.energy else None,
             "energy_per_cycle": float(cycles.mean()) if len(cycles) else None,
             "joints": dict(zip(channels.joints, joints.tolist(), strict=True)),
+            "total_source": source.name,
+            "total_measured_share": source.share,
+            **{name: float(net[channels.arm[of]]) for name, of in PART_ENERGIES.items()},
+            "model_energy_std": float(channels.deviations_of_model(net)),
+            "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
             "net": net,
             "cycles": cycles,
         }

@@ -142,7 +142,15 @@ REGENERATION = """, coalesce(regeneration_energy,
     total_energy - standby_energy - driver_energy - list_sum(joint_energy)) AS regeneration_energy
 """
 """Files of earlier versions lack it: it is what the other parts lack of the total."""
-_FILLED = {"seconds": REGENERATION + MODELLED, "cycles": MODELLED}
+_OF_NODES = """,
+    coalesce(model_joules, joules) AS model_joules,
+    coalesce(measured, 0.0) AS measured
+"""
+_FILLED = {
+    "seconds": REGENERATION + MODELLED,
+    "cycles": MODELLED,
+    "program_nodes": _OF_NODES,
+}
 """Columns of files of earlier versions, by table."""
 
 

@@ -233,6 +233,8 @@ class ProgramRows:
             "count": np.array([row[3].executions for row in rows], dtype=np.int64),
             "seconds": np.array([row[3].seconds for row in rows], dtype=float),
             "joules": np.array([row[3].energy for row in rows], dtype=float),
+            "model_joules": np.array([row[3].model for row in rows], dtype=float),
+            "measured": np.array([row[3].measured for row in rows], dtype=float),
         }
         return arrow_table("program_nodes", columns)
 

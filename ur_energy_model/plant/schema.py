@@ -91,8 +91,13 @@ SECONDS: tuple[Column, ...] = (
     *_WHOLE_ARM,
     Column("standby_energy", "number", "J", "standby, part of total_energy"),
     Column("driver_energy", "number", "J", "drivers, part of total_energy"),
-    Column("residual_energy", "number", "J", "the model's energy minus bus_energy; "
-           "unexplained_energy has the other sign", nullable=True),
+    Column(
+        "residual_energy",
+        "number",
+        "J",
+        "the model's energy minus bus_energy; unexplained_energy has the other sign",
+        nullable=True,
+    ),
     _PEAK_POWER,
     *(
         column
@@ -170,6 +175,8 @@ PROGRAM_NODES: tuple[Column, ...] = (
     Column("count", "integer", "", "how often it was begun"),
     Column("seconds", "number", "s", "time in it"),
     Column("joules", "number", "J", "energy at the supply in it, as total_energy of seconds"),
+    Column("model_joules", "number", "J", "as model_energy of seconds", nullable=True),
+    Column("measured", "number", "s", "as measured of seconds", nullable=True),
 )  # fmt: skip
 """Per minute, arm and node of a running program."""
 

@@ -50,8 +50,8 @@ which it was for the time `measured`, else by the model. standby, drivers, regen
 model leaves unexplained are parts of it, joints are the rest; model_energy is all but the latter.
 motion and idle (without motion) add up to the energy, too. bus_energy is the measured one, None
 unless it was measured throughout; measured_energy is the same of the rows that have it, and
-explained_energy that of the model in these. wall_energy and wall_std, its standard deviation, are at the
-mains, None where rows of earlier versions lack them. duration is the time accounted for."""
+explained_energy that of the model in these. wall_energy and wall_std, its standard deviation, are
+at the mains, None where rows of earlier versions lack them. duration is the time accounted for."""
 
 
 def total_source(row: Row) -> TotalSource | None:
@@ -100,8 +100,10 @@ _CYCLES = f"""
     avg(duration) FILTER ({_WHOLE}) AS mean_duration,
     avg(total_energy) FILTER ({_WHOLE}) AS energy_per_cycle"""
 _NODES = f"""
-    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:13])},
-    sum(seconds) AS duration, NULL AS motion_time, NULL AS measured, 0 AS unaccounted,
+    sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:4])},
+    sum(joules - model_joules) AS unexplained_energy, sum(model_joules) AS model_energy,
+    {", ".join(f"NULL AS {name}" for name in SUMS[6:13])},
+    sum(seconds) AS duration, NULL AS motion_time, sum(measured) AS measured, 0 AS unaccounted,
     CAST(sum(count) AS BIGINT) AS executions"""
 PARTS = {"drivers": "driver_energy", "standby": "standby_energy",
          "regeneration": "regeneration_energy", "unexplained": "unexplained_energy"}  # fmt: skip
@@ -236,8 +238,8 @@ QUANTITIES: tuple[str, ...] = (
     "duration", "motion_time", "left_on_time", "measured", "unaccounted",
 )  # fmt: skip
 """Of an arm on a day, J and s. left_on is the energy in hours in which no joint moved at all, and
-left_on_wall that at the mains; bus is the measured energy, over the time `measured`, unexplained
-what the model lacks of it."""
+left_on_wall that at the mains; bus is the measured energy, unexplained what the model lacks of it;
+measured is the time in which the energy is the measured one."""
 CYCLE_SUMS: tuple[str, ...] = ("cycles", "energy", "energy_squared", "wall", "duration", "idle")
 """Of an arm's program on a day: number, J, J^2, J at the mains, s, J."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.energy.tariff import JOULES_PER_KWH, Tariff
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.holdings import lost_sentences
@@ -47,8 +48,8 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.verdict import ModelVerdict, Statement, grade_of, worst_of
 
-MODEL_ERROR = (3.0, 10.0)
-"""Largest share by which model and measured bus energy differ, percent: good, fair."""
+UNEXPLAINED = (3.0, 10.0)
+"""Largest share of the measured energy that the models leave unexplained, percent: good, fair."""
 TOLD = 3  # anomalies that stand at the top of the page; the others are in a table
 
 
@@ -119,16 +120,14 @@ def _statements(report: PlantReport) -> Iterator[Statement]:
             "without any motion, in which the arms could have been switched off"
         )
     yield Statement("fair" if left_on > 0.1 * energy else "good", f"{text}.")
+    source = TotalSource.of(fleet.total("measured"), fleet.total("duration"))
     if (bus := fleet.total("bus")) > 0:
-        # Energy by the model minus that at the bus, while that was measured.
-        error = 100 * (fleet.total("bus_model") - bus) / bus
-        shown = f"{error:+.1f}".replace("-", "−")
-        share = 100 * fleet.total("bus_model") / energy
+        share = fleet.total("unexplained") / bus
         yield Statement(
-            grade_of(abs(error), MODEL_ERROR),
-            f"The models' energy differs from the measured bus energy by {shown} % "
-            f"(measured during {share:.0f} % of the energy).",
+            grade_of(abs(100 * share), UNEXPLAINED),
+            f"The models explain {100 * (1 - share):.1f} % of the measured energy.",
         )
+    yield Statement("good", f"Source of the energy: {source.words()}.")
     gaps, known = fleet.total("unaccounted"), fleet.total("duration")
     if gaps > 0.01 * (gaps + known):
         share = 100 * gaps / (gaps + known)
@@ -152,7 +151,10 @@ INSTANT = 1e-6  # between the end of a step and the begin of the next one, in da
 
 def plant_charts(fleet: FleetDays) -> list[Chart]:
     """Charts of the fleet's energy over time."""
-    return [_daily(fleet), _calendar(fleet), _week(fleet)] if len(fleet.days) else []
+    if not len(fleet.days):
+        return []
+    charts = (_daily(fleet), _measured(fleet), _calendar(fleet), _week(fleet))
+    return [chart for chart in charts if chart is not None]
 
 
 def arm_charts(fleet: FleetDays) -> list[Chart]:
@@ -254,6 +256,45 @@ def _daily(fleet: FleetDays) -> LineChart:
     )
 
 
+def _measured(fleet: FleetDays) -> LineChart | None:
+    """Measured and modelled energy per day, and the share that is unexplained; None without any."""
+    measured = np.nansum(fleet.daily["bus"], axis=0)
+    unexplained = np.nansum(fleet.daily["unexplained"], axis=0)
+    known = measured > 0
+    if not known.any():
+        return None
+    days = fleet.days[known].astype(float)
+    of_bus = measured[known] / JOULES_PER_KWH
+    of_model = (measured - unexplained)[known] / JOULES_PER_KWH
+    share = 100 * unexplained[known] / measured[known]
+    one = len(days) == 1
+    return LineChart(
+        key="measured_energy",
+        title="Measured and modelled energy per day",
+        caption="All arms while their bus power is measured, and the share of the measured energy "
+        "that the models leave unexplained.",
+        x_label="day",
+        y_label="energy [kWh]",
+        panels=[
+            Panel(
+                "",
+                [
+                    Line("measured", days, of_bus, "measured", points=one),
+                    Line("model", days, of_model, points=one),
+                ],
+            ),
+            Panel(
+                "Unexplained: measured minus model",
+                [Line("unexplained", days, share, points=one)],
+                y_label="share [%]",
+            ),
+        ],
+        columns=1,
+        group="days",
+        dates=True,
+    )
+
+
 def _calendar(fleet: FleetDays) -> HeatMap:
     """Energy of each day, one column per week, one panel per year."""
     energy = np.nansum(fleet.daily["energy"], axis=0) / JOULES_PER_KWH
@@ -319,8 +360,9 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
         return None
     sums = {name: fleet.by_arm(name) for name in fleet.daily}
     order = np.argsort(-sums["energy"], kind="stable")[:MOST_ROWS]
-    names = ("energy", "wall", "duration", "standby", "motion", "left_on", "left_on_time")
-    energy, wall, time, standby, motion, left_on, left_on_time = (
+    names = ("energy", "wall", "duration", "measured", "bus", "unexplained", "standby", "motion",
+             "left_on", "left_on_time")  # fmt: skip
+    energy, wall, time, measured, bus, unexplained, standby, motion, left_on, left_on_time = (
         sums[name][order] for name in names
     )
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -329,6 +371,8 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
             "energy [kWh]": energy / JOULES_PER_KWH,
             "at the wall [kWh]": wall / JOULES_PER_KWH,
             "share of all [%]": 100 * energy / max(fleet.total("energy"), 1e-12),
+            "measured [%]": np.where(time > 0, 100 * measured / time, np.nan),
+            "unexplained [%]": np.where(bus > 0, 100 * unexplained / bus, np.nan),
             "mean [W]": np.where(time > 0, energy / time, np.nan),
             "standby [%]": np.where(energy > 0, 100 * standby / energy, np.nan),
             "idle [%]": np.where(energy > 0, 100 * (energy - motion) / energy, np.nan),
@@ -347,7 +391,8 @@ def arms_table(fleet: FleetDays, tariff: Tariff) -> Table | None:
     ]
     note = (
         "Standby is what the arm takes at all times, also in motion; idle is all energy while no "
-        "joint moves; left on are the hours without any motion, a part of idle."
+        "joint moves; left on are the hours without any motion, a part of idle. Measured is the "
+        "share of the time, unexplained what the model lacks of the measured energy."
     )
     if len(fleet.arms) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {len(fleet.arms)} arms."
@@ -412,8 +457,8 @@ def history_table(report: PlantReport) -> Table:
             ("arms with a generic model", f"{generic} of {len(fleet.arms)}"),
         ]
     note = (
-        "Energy is that at the supply of the arm, by the model; the controller's computer and "
-        "power supply are not included."
+        "Energy is that at the supply of the arm: bus voltage times current where the controller "
+        "states them, else by the model; its computer and power supply are not included."
     )
     return Table("Where the figures are from", ("", ""), rows, note)
 
@@ -421,8 +466,8 @@ def history_table(report: PlantReport) -> Table:
 # The layout of the page of a plant.
 
 _NO_ANOMALIES = (
-    "No arm was unlike itself on any day, in standby power, in the difference between model and "
-    "measured bus energy, or in the energy and duration of its cycles."
+    "No arm was unlike itself on any day, in standby power, in the share of the measured energy "
+    "that its model leaves unexplained, or in the energy and duration of its cycles."
 )
 
 

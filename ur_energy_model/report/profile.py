@@ -27,14 +27,23 @@ from ur_energy_model.report.page import (
 
 _ROW = 24  # height of a row of the flame graph [CSS pixels]
 _LONGEST = 26  # letters of the name of a part in a table
+_PARTS = {
+    "driver_energy": "drivers",
+    "standby_energy": "standby",
+    "regeneration_energy": "regeneration",
+    "unexplained_energy": "unexplained",
+}
+"""Parts of the energy of a row beside its joints, with their names in a table."""
 _NARROWEST = 5e-4  # share of the width from which on a part of the flame graph is drawn
 
 
-def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -> Page:
+def profile_page(profile: ProgramProfile, changes: Sequence[Row], recording: str) -> Page:
     """The page of a profile; `changes` beside another version may be empty."""
     nodes, rest, cycles = profile.nodes(), profile.unattributed(), profile.counted.cycles
+    source = profile.total_source.words(profile.explained_share)
+    took = f"in {duration_text(profile.duration)}, {profile.total_source.words()}"
     tiles = [
-        Tile(energy_text(profile.energy), f"in {duration_text(profile.duration)}"),
+        Tile(energy_text(profile.energy), took),
         Tile(str(len(nodes)), "nodes, and lines outside of them"),
     ]
     if cycles:
@@ -51,7 +60,7 @@ def profile_page(profile: ProgramProfile, changes: Sequence[Row], source: str) -
     )
     return Page(
         title=f"Energy of {profile.program or 'a program'}, line by line",
-        subtitle=f"Recording: {source}. Energy at the supply, standby included.",
+        subtitle=f"Recording: {recording}. Energy at the supply, standby included: {source}.",
         verdict=None,
         tiles=tiles,
         joint_names=(),
@@ -89,14 +98,17 @@ def part_table(title: str, profile: ProgramProfile, parts: Sequence[Row]) -> Tab
             row["peak_power"],
             row["energy_per_cycle"],
             *row["joints"].values(),
+            *(row[name] for name in _PARTS),
         )
         for row in sorted(parts, key=lambda row: -row["energy"])
     ]
     columns = (
         "node", "energy [J]", "share [%]", "lines", "times", "time [s]", "mean [W]", "peak [W]",
         "per cycle [J]", *(f"{name} [J]" for name in profile.counted.channels.joints),
+        *(f"{name} [J]" for name in _PARTS.values()),
     )  # fmt: skip
-    return Table(title, columns, rows)
+    note = "Energy is that of joints, drivers, standby, regeneration and what is unexplained."
+    return Table(title, columns, rows, note)
 
 
 def changes_table(changes: Sequence[Row]) -> Table | None:

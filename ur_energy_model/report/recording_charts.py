@@ -122,9 +122,9 @@ def stack_chart(analysis: Analysis) -> LineChart:
     if powers.measured.any():
         source = "bus voltage times current where that is measured"
     rest = [powers.curve("regeneration", powers.regeneration, "aside")]
-    rest_title = "What the supply cannot take back"
+    rest_title = "Regeneration"
     if powers.measured.any():
-        rest_title += ", and what the model leaves unexplained"
+        rest_title = "Regeneration and unexplained"
         unexplained = np.where(powers.measured, powers.unexplained, np.nan)
         rest.append(powers.curve("unexplained", unexplained, "measured"))
     return _over_time(
@@ -132,8 +132,8 @@ def stack_chart(analysis: Analysis) -> LineChart:
         "power_stack",
         "Power consumption over time",
         "Modelled electrical power of standby, drivers and each joint, stacked; the line is the "
-        f"total: {source}. Joints that feed power back lower the total below the top. Below, what "
-        "the areas lack of it.",
+        f"total: {source}. Joints that feed power back lower it below the top. Regeneration is what "
+        "the supply cannot take back; with what is unexplained it makes the total.",
         [Panel("", lines), Panel(rest_title, rest)],
         columns=1,
         y_label="power [W]",

@@ -85,7 +85,7 @@ class ProgramState(NamedTuple):
     line: int  # in execution now; 0 of a node of the past
     executions: int
     seconds: float
-    energy: float  # at the supply, with the standby power as it was known [J]
+    energy: float  # at the supply [J]
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,8 @@ class LiveArm:
         found: dict[Part, ProgramState] = {}
         for part, spent in counted.spent().items():
             if part.node >= 0 or part.line:
-                found[part] = ProgramState(part.name(self._script), 0, *spent)
+                name = part.name(self._script)
+                found[part] = ProgramState(name, 0, spent.executions, spent.seconds, spent.energy)
         now = found.get(Part.of(counted.here))
         return {
             "program": None if now is None else now._replace(line=counted.here.line),
