@@ -55,7 +55,7 @@ at the mains, None where rows of earlier versions lack them. duration is the tim
 
 
 def total_source(row: Row) -> TotalSource | None:
-    """Where the energy of a row of SUMS comes from; None where that is not stated."""
+    """Where the energy of a row of SUMS comes from; None of a joint, which is always modelled."""
     if row["measured"] is None or row["duration"] is None:
         return None
     return TotalSource.of(row["measured"], row["duration"])
@@ -133,7 +133,7 @@ def _joints(columns: str, most: int) -> str:
         FROM (SELECT {columns} joints, {lists}, {sums} FROM seconds GROUP BY ALL))"""
 
 
-_TIMES = ("accounted", "measured", "unaccounted")
+_TIMES = ("accounted", "unaccounted")
 _UNEXPLAINED = _FIRST_PART + list(PARTS).index("unexplained")
 _ONE_JOINT = ", ".join(
     [
@@ -146,7 +146,7 @@ _ONE_JOINT = ", ".join(
         "NULL AS motion_energy, NULL AS idle_energy, NULL AS bus_energy",
         "NULL AS measured_energy, NULL AS explained_energy, NULL AS wall_energy",
         "NULL AS wall_std, sum(accounted) AS duration, NULL AS motion_time",
-        "sum(measured) AS measured, sum(unaccounted) AS unaccounted",
+        "NULL AS measured, sum(unaccounted) AS unaccounted",
         *(f"sum({name}) AS {name}" for name in _OF_JOINT[1:]),
     ]
 )
