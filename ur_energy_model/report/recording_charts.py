@@ -132,8 +132,8 @@ def stack_chart(analysis: Analysis) -> LineChart:
         "power_stack",
         "Power consumption over time",
         "Modelled electrical power of standby, drivers and each joint, stacked; the line is the "
-        f"total: {source}. Joints that feed power back lower it below the top. Regeneration is what "
-        "the supply cannot take back; with what is unexplained it makes the total.",
+        f"total: {source}. Joints that feed power back lower it below the top. Regeneration is "
+        "what the supply cannot take back; with what is unexplained it makes the total.",
         [Panel("", lines), Panel(rest_title, rest)],
         columns=1,
         y_label="power [W]",
