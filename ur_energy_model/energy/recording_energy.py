@@ -21,6 +21,7 @@ import numpy as np
 
 from ur_energy_model.codec import plain
 from ur_energy_model.consistency.arm_type import FIELDS as ARM_TYPE_FIELDS
+from ur_energy_model.consistency.bus_power import bus_contradictions
 from ur_energy_model.consistency.contradiction import Contradiction, refuse
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
@@ -515,6 +516,9 @@ def estimate_energy(
             if rows is not None:
                 rows.append(table, meter)
     found = summarise(calculator, meter, bus_complete, wall)
+    if found.total_source.name == "measured":
+        doubts = bus_contradictions(found.supply, found.model, found.unexplained_std)
+        found = replace(found, contradictions=(*found.contradictions, *doubts))
     if warning is None and not same_arm:
         session = calculator.model_in_session().session
         misfits = []
