@@ -47,15 +47,12 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     """
     columns = snapshots[0].channels
     joints = len(columns.joints)
-    names = energy_names(columns.joints)
     net = np.array([each.since_reset.net for each in snapshots])
     power = np.array([each.power for each in snapshots])
     places = _value_places(columns)
     wall = columns.wall
     terms = columns.wall_terms(net)
     total_std = columns.deviations_of_total(net)
-    energies = np.column_stack([net[:, places], wall.value(terms)])
-    powers = np.column_stack([power[:, places], columns.value_at_wall(power)])
     stds = {
         "standby": columns.deviation_of_standby(net),
         "unexplained": columns.deviations_of_unexplained(net),
@@ -63,17 +60,20 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
         "model": columns.deviations_of_model(net),
         "wall": wall.deviation(terms, total_std),
     }
-    unknown = np.full(len(snapshots), np.nan)
-    of_arm = [stds.get(name, unknown) for name in ARM_NAMES]
-    uncertainties = np.column_stack([columns.deviations_of_joints(net), *of_arm])
-    measured = np.array([each.bus_measured for each in snapshots])
-    is_bus = np.array([name == "bus" for name in names])
-    hidden = is_bus & ~measured[:, None]
-    assert len(names) == joints + len(ARM_NAMES)
-    return np.stack(
-        [np.where(hidden, np.nan, energies), np.where(hidden, np.nan, powers), uncertainties],
-        axis=1,
-    )
+    column = {name: joints + place for place, name in enumerate(ARM_NAMES)}
+    energy, mean_power, std = range(3)
+    values = np.full((len(snapshots), 3, joints + len(ARM_NAMES)), np.nan)
+    values[:, energy, : len(places)] = net[:, places]
+    values[:, energy, column["wall"]] = wall.value(terms)
+    values[:, mean_power, : len(places)] = power[:, places]
+    values[:, mean_power, column["wall"]] = columns.value_at_wall(power)
+    values[:, std, :joints] = columns.deviations_of_joints(net)
+    for name, found in stds.items():
+        values[:, std, column[name]] = found
+    for row, each in enumerate(snapshots):
+        if not each.bus_measured:
+            values[row, [energy, mean_power], column["bus"]] = np.nan
+    return values
 
 
 @lru_cache(maxsize=8)
@@ -124,7 +124,7 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
 
 
 @lru_cache(maxsize=8)
-def _number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]]:
+def number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int]]:
     """Row and column of `energy_values` of each of these topics."""
     names = energy_names(joints)
     found = {
@@ -140,7 +140,7 @@ def _number_places(joints: tuple[str, ...]) -> dict[topics.Topic, tuple[int, int
 
 def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
     """All of these topics, for the joint names of an arm, prefix included."""
-    return tuple(_number_places(tuple(joints)))
+    return tuple(number_places(tuple(joints)))
 
 
 def numbers(
@@ -148,7 +148,7 @@ def numbers(
 ) -> dict[str, float]:
     """All values by topic, those of a measured bus only; from `energy_values` if there are some."""
     values = (energy_values([snapshot])[0] if energies is None else energies).tolist()
-    places = _number_places(tuple(joints)).items()
+    places = number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
     if not snapshot.bus_measured:
         for topic in (topics.BUS_POWER, topics.BUS_ENERGY):

@@ -34,8 +34,7 @@ from ur_energy_model.energy.topics import (
     energy_values,
     joint_interfaces,
     level_of,
-    number_topics,
-    numbers,
+    number_places,
     prediction_statuses,
     refusal_statuses,
     stamped_order,
@@ -104,16 +103,8 @@ ANSWER_REASONS = ("changed", "begins_away", "not_optimized", "not_measured")
 AddPublisher: TypeAlias = Callable[[type, topics.Topic], LifecyclePublisher]
 
 
-_OF_ARM = {
-    topic.name
-    for topic in (
-        topics.ENERGY,
-        topics.ENERGY_STAMPED,
-        topics.ENERGY_JOINTS,
-        topics.ENERGY_MARKERS,
-    )
-}
-"""Topics with more than one number."""
+_OF_BUS = {topics.BUS_POWER.name, topics.BUS_ENERGY.name}
+"""Topics that are published where the bus power is measured only."""
 
 
 class EnergyPublishers:
@@ -122,7 +113,9 @@ class EnergyPublishers:
     def __init__(self, add_publisher: AddPublisher, joints: tuple[str, ...], frame: str) -> None:
         self._joints, names = joints, energy_names(joints)
         self._power_markers = PowerMarkers(frame, len(joints))
-        live: dict[topics.Topic, type] = dict.fromkeys(number_topics(joints), Float64)
+        places = number_places(joints)
+        self._places = {topic.name: place for topic, place in places.items()}
+        live: dict[topics.Topic, type] = dict.fromkeys(places, Float64)
         self._energies = {
             topic.name: (order, SerializedJointStates(np.array(names)[order].tolist()))
             for topic, order in (
@@ -166,10 +159,13 @@ class EnergyPublishers:
         self, place: Callable[[Array], Array], snapshot: Snapshot, nanoseconds: int, values: Array
     ) -> dict[str, bytes]:
         """Messages of a snapshot with these `energy_values`; `place` gives joint origins."""
-        subscribed, found = self._subscribed, dict[str, bytes]()
-        if not subscribed <= _OF_ARM:
-            known = numbers(snapshot, self._joints, values)
-            found = {name: serialized_number(known[name]) for name in known.keys() & subscribed}
+        subscribed = self._subscribed
+        found = dict[str, bytes]()
+        by_row = values.tolist()
+        for name in self._places.keys() & subscribed:
+            if snapshot.bus_measured or name not in _OF_BUS:
+                row, column = self._places[name]
+                found[name] = serialized_number(by_row[row][column])
         for name in self._energies.keys() & subscribed:
             order, serialized = self._energies[name]
             found[name] = serialized(nanoseconds, values[:, order])
