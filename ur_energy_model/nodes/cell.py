@@ -32,12 +32,15 @@ def nodes(**options: Any) -> list[ManagedNode]:
         wanted = (*(logger.parameters.fields or ENERGY_FIELDS), *fields_of(estimator.parameters))
         named = logger.parameters.robot_model
         robot = load_robot(named).name if named else estimator.robot_name
-        address, seconds = logger.parameters.robot_ip, logger.parameters.batch_seconds
-        return RtdeSource(address, robot=robot, fields=wanted, batch_seconds=seconds)
+        shortest = min(logger.parameters.batch_seconds, estimator.parameters.batch_seconds)
+        address = logger.parameters.robot_ip
+        return RtdeSource(address, robot=robot, fields=wanted, batch_seconds=shortest)
 
     shared = SharedSource(connect)
-    logger = LoggerNode(lambda: shared.consumer(), **options)
-    estimator = EstimatorNode(lambda: shared.consumer(), **options)
+    logger = LoggerNode(lambda: shared.consumer(logger.parameters.batch_seconds), **options)
+    estimator = EstimatorNode(
+        lambda: shared.consumer(estimator.parameters.batch_seconds), **options
+    )
     if estimator.parameters.source != "rtde":
         problem = f"is {estimator.parameters.source}, but both nodes share an RTDE connection"
         raise InputError("cell_node", problem, "start estimator_node instead", field="source")

@@ -52,6 +52,8 @@ class SampleQueue:
         cause: of that gap.
 
     Attributes:
+        awaited: number of samples for which `get` waits, so that its thread wakes up for many
+            together; for events and commands it does not wait. Set by the reading side.
         samples: number of samples that wait.
         spilled: number of samples so far that went through the file.
         dropped: samples that were dropped so far, without those of the gaps in front of them.
@@ -64,11 +66,15 @@ class SampleQueue:
         spill_bytes: int = SPILL_BYTES,
         cause: str = OVERFLOW,
     ) -> None:
-        self.samples = self.spilled = 0
+        self.awaited = 1
+        self.samples = 0
+        self.spilled = 0
         self.dropped = NO_LOSSES
         self.problem: str | None = None
         self._memory_bytes, self._spill_bytes, self._cause = memory_bytes, spill_bytes, cause
-        self._bytes = self._events = 0
+        self._bytes = 0
+        self._events = 0
+        self._commands = 0
         # Samples in the file are the place where they are. Dropped samples have their place in the
         # order too, as a gap; once taken, it is held for the samples that follow.
         self._items: deque[Item | int | Gap] = deque()
@@ -85,13 +91,20 @@ class SampleQueue:
                     self._put_samples(item)
             elif not isinstance(item, Event) or self._events < MOST_EVENTS:
                 self._events += isinstance(item, Event)
+                self._commands += isinstance(item, Command)
                 self._items.append(item)
-            self._changed.notify()
+            if self._has_enough():
+                self._changed.notify()
 
     def get(self, timeout: float, *, commands_only: bool = False) -> Item | None:
-        """Remove and return the next item (or only a command), None if none comes in time [s]."""
+        """Remove and return the next item (or only a command), None if none comes in time [s].
+
+        It waits until there is a command, an event or as many samples as are `awaited`; with a
+        timeout of 0 not at all.
+        """
         with self._changed:
-            if not self._ready(commands_only):
+            enough = self._ready(commands_only) and (commands_only or self._has_enough())
+            if timeout > 0.0 and not enough:
                 self._changed.wait(timeout)
             return self._take() if self._ready(commands_only) else None
 
@@ -120,6 +133,10 @@ class SampleQueue:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _has_enough(self) -> bool:
+        """Whether what waits is worth waking up for."""
+        return self.samples >= self.awaited or self._events > 0 or self._commands > 0
 
     def _ready(self, commands_only: bool = False) -> bool:
         """Whether an item can be taken; gaps in front of it are held."""
@@ -191,6 +208,7 @@ class SampleQueue:
             self._bytes -= _bytes_of(batch)
         else:
             self._events -= isinstance(item, Event)
+            self._commands -= isinstance(item, Command)
             return item
         self.samples -= len(batch)
         if self._gap is None:

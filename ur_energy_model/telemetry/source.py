@@ -164,9 +164,9 @@ class SharedSource:
         self._make = make
         self._thread: threading.Thread | None = None
 
-    def consumer(self) -> Consumer:
-        """A source for one consumer."""
-        return Consumer(self)
+    def consumer(self, batch_seconds: float = 0.0) -> Consumer:
+        """A source for one consumer, whose batches have at least this time span [s]."""
+        return Consumer(self, batch_seconds)
 
     def enter(self, consumer: Consumer) -> TelemetrySource:
         """The source, made and entered if it is not being read; the caller holds the lock."""
@@ -216,11 +216,16 @@ class SharedSource:
 
 
 class Consumer(ClosedOnExit):
-    """One consumer's view of a shared source; a TelemetrySource itself."""
+    """One consumer's view of a shared source; a TelemetrySource itself.
 
-    def __init__(self, shared: SharedSource) -> None:
+    Batches of the shared source that are shorter than `batch_seconds` are joined: its thread does
+    not wake up for each.
+    """
+
+    def __init__(self, shared: SharedSource, batch_seconds: float = 0.0) -> None:
         self.queue = SampleQueue(MOST_WAITING, 0, LAG)
         self._shared = shared
+        self._batch_seconds = batch_seconds
         self._end: Command | None = None
         self._source: TelemetrySource | None = None
         self._joined = self._closed = False
@@ -232,6 +237,7 @@ class Consumer(ClosedOnExit):
             self._source = self._shared.enter(self)
         finally:
             self._shared.lock.release()
+        self.queue.awaited = max(1, round(self._batch_seconds * (self._source.info.rate or 1.0)))
         self._joined = True
         return self
 

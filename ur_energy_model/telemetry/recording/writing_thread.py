@@ -51,6 +51,9 @@ METADATA_SHARE = 0.01
 ROOM_SECONDS = 10.0
 """Time for which a disk may be nearly full before the bag ends, unless it resumes [s]."""
 MIN_FREE_BYTES, MIN_FREE_FRACTION = 64 << 20, 0.1
+WRITTEN_TOGETHER = 0.1
+"""Time span of the samples for which the thread wakes up [s]: to wake up for each batch that was
+read takes twice the processor time."""
 WRITE_TIMEOUT = 0.25
 RETRY_SECONDS = 0.5
 GIVE_UP_SECONDS = 3.0
@@ -191,6 +194,7 @@ class WritingThread:
 
     def open(self, path: Path, info: RecordingInfo, fields: tuple[str, ...]) -> None:
         """Begin a bag; raises RecordingError if the path exists, or the disk fails."""
+        self._queue.awaited = max(1, round(WRITTEN_TOGETHER * (info.rate or 1.0)))
         options = self._options
         info = replace(info, namespace=options.namespace, tf_prefix=options.tf_prefix)
         in_budget = options.retention is not None
@@ -268,9 +272,13 @@ class WritingThread:
         return problem
 
     def _run(self) -> None:
+        item: Item | None = None
         while not self._closing.is_set():
-            bag, failing = self.bag, self.bag is not None and self._failure is not None
-            item = self._queue.get(WRITE_TIMEOUT, commands_only=failing)
+            bag = self.bag
+            failing = bag is not None and self._failure is not None
+            # Where something was taken, what waits behind it is taken without waiting for more.
+            timeout = WRITE_TIMEOUT if item is None or failing else 0.0
+            item = self._queue.get(timeout, commands_only=failing)
             if isinstance(item, Command):
                 item.execute()
             elif bag is not None:
