@@ -35,7 +35,7 @@ def test_powers_at_rest_are_those_that_were_measured(rate: float, tmp_path: Path
     )
     log.finish()
     assert log.seconds == pytest.approx(summary.duration)
-    assert log.bus_measured
+    assert log.total_source == ("measured", 1.0)
     assert log.pauses.number == 0
     # The same from the file: means over the rests at the end of each move, without their begin.
     bag = read_bag(recorded.bag)

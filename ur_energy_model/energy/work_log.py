@@ -19,7 +19,7 @@ import numpy as np
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
 from ur_energy_model.energy.cycles import CycleDetector, Marks
 from ur_energy_model.energy.meter import EnergyMeter
-from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
 from ur_energy_model.energy.profile import ProgramEnergy
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.repetition import SAME_POINT
@@ -111,7 +111,6 @@ class WorkLog:
         places: at which the arm rested, in the order in which they were first reached.
         pauses: all long pauses together.
         seconds, moving_seconds: time integrated over, and that in motion [s].
-        bus_measured: whether the bus power was measured throughout, so that powers at rest are its.
         program: energy by line of the program; None before the first sample.
     """
 
@@ -121,16 +120,21 @@ class WorkLog:
         self.pauses = Pauses()
         self.seconds = 0.0
         self.moving_seconds = 0.0
-        self.bus_measured = True
         self.program: ProgramEnergy | None = None
         self._script = script
         self._channels: Channels | None = None
         self._meter = EnergyMeter(0)
         self._counter = CycleCounter()
         self._detector = CycleDetector() if detector is None else detector
+        self._measured = 0.0  # time in which the total is measured [s]
         self._off_seconds = 0.0  # time while the arm was switched off [s]
         self._off_energy = 0.0  # in that time [J]
         self._rest: _Rest | None = None
+
+    @property
+    def total_source(self) -> TotalSource:
+        """Where the energies come from, and with them the powers at rest."""
+        return TotalSource.of(self._measured, self.seconds)
 
     @property
     def off_power(self) -> float | None:
@@ -155,7 +159,7 @@ class WorkLog:
         steps = table.steps.bridged
         self.seconds += float(steps.sum())
         self.moving_seconds += float(steps[table.states == ArmState.MOVING].sum())
-        self.bus_measured &= table.bus_measured
+        self._measured += float(steps @ table.power[:, channels.arm["measured"]])
 
     def finish(self) -> None:
         """Include the rest in which a recording ends."""

@@ -165,8 +165,9 @@ def _stops(
             for pose, rest in zip(poses, cycle.rests, strict=True)
         ]
     )
+    is_measured = log.total_source.name == "measured"
     places = [log.place_at(pose) for pose in poses]
-    seen = np.array([place is not None and log.bus_measured for place in places])
+    seen = np.array([place is not None and is_measured for place in places])
     measured = np.array([np.nan if place is None else place.power for place in places])
     errors = (measured - modelled)[seen]
     offset = float(errors.mean()) if errors.size else 0.0
@@ -177,7 +178,7 @@ def _stops(
     for number, (move, place) in enumerate(zip(cycle.moves, places, strict=True)):
         power = float(modelled[number]) + offset
         std = unseen_std
-        if place is not None and log.bus_measured:
+        if place is not None and is_measured:
             scatter = 0.0 if place.count < 2 else place.power_std
             power = place.power
             std = float(np.hypot(scatter, HOLDING_STD))
@@ -232,7 +233,9 @@ def pause_measures(
     power = pauses.energy / pauses.seconds
     off_power = _off_power(model, log, switching)
     above = power - off_power
-    power_std = POWER_STD if log.bus_measured else max(POWER_STD, model.session.standby_std)
+    power_std = POWER_STD
+    if log.total_source.name != "measured":
+        power_std = max(power_std, model.session.standby_std)
     std = float(np.hypot(pauses.number * above * lost_std, off_seconds * power_std))
     braked = pauses.braked_seconds / pauses.seconds
     terms = np.zeros(TERMS)

@@ -34,7 +34,7 @@ from ur_energy_model.plant.energy_parts import (
     EnergyParts,
     TimeRanges,
 )
-from ur_energy_model.plant.rows import CycleRows, HealthRows, ProgramRows, second_rows
+from ur_energy_model.plant.rows import HealthRows, ProgramRows, cycle_rows, second_rows
 from ur_energy_model.plant.schema import ModelRow, SourceKeys, model_row
 from ur_energy_model.plant.sources import SourceRecord
 from ur_energy_model.plant.store import HistoryStore, OverlapError
@@ -196,7 +196,7 @@ class BagWork:
         host_time, others, ranges = has_host_time(samples), NOTHING, NOTHING
         if host_time:
             others = store.covered(arm, int(host_times(samples)[0]), besides=source)
-        parts, cycles = EnergyParts(channels, others), CycleRows(channels)
+        parts = EnergyParts(channels, others)
         health, seconds, times = HealthRows(calculator), [], []
         nodes = ProgramRows(channels, self.scripts, others)
         accounted = left_out = 0.0
@@ -212,15 +212,15 @@ class BagWork:
             if done is None:
                 continue
             seconds.append(second_rows(done, keys, channels))
-            cycles.update(done)
             times += [int(done.begin.min()), int(done.end.max())]
             accounted += float(done.accounted[~done.covered].sum())
             left_out += float(done.accounted[done.covered].sum())
             if host_time:
                 ranges = ranges.joined(done.ranges())
+        cycles = [each for each in parts.cycles if not others.overlaps(each.start, each.end)]
         rows = {
             "seconds": pa.concat_tables(seconds),
-            "cycles": cycles.take(keys),
+            "cycles": cycle_rows(cycles, keys, channels),
             "health": health.rows(keys, last=True),
             "program_nodes": nodes.rows(keys),
         }

@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""EnergyParts: cuts the powers of a recording into parts, from which rows of the history are made.
+"""EnergyParts: the parts and cycles of a recording, from which rows of the history are made.
 
 A part ends where a second, a possible cycle or the time that another source covers begins or ends.
 Energies are those of the EnergyMeter, as `ur_energy estimate` counts them.
@@ -15,8 +15,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from ur_energy_model.energy.cycles import Marks
-from ur_energy_model.energy.meter import EnergyMeter, Totals
+from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter
+from ur_energy_model.energy.cycles import Mark, Marks
+from ur_energy_model.energy.meter import EnergyMeter, MeterReading, Totals
 from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.telemetry.samples import host_times, run_starts
 from ur_energy_model.typing import Array, Indices, Mask
@@ -59,6 +60,10 @@ class TimeRanges:
         """Begin and end of each [ns]."""
         return [(int(start), int(end)) for start, end in self.edges]
 
+    def overlaps(self, start: int, end: int) -> bool:
+        """Whether a range has a part between two times [ns]."""
+        return bool(self.within(start, end))
+
     def holds(self, times: Times) -> Mask:
         """Times after the begin of a range and not after its end [n].
 
@@ -89,7 +94,6 @@ class PartTable:
     # begin, end: host time of the first and last sample, ns, in one second
     begin: Times
     end: Times
-    marks: NDArray[np.object_]  # `Mark` with which the part begins, None where it begins with none
     covered: Mask  # whether another source covers the part
     samples: Indices
     bus_measured: Mask  # whether bus power was measured at all of its samples
@@ -131,22 +135,32 @@ class PartTable:
 
 
 class EnergyParts:
-    """Parts of one recording or stream, batch by batch; others cover the time `covered`.
+    """Parts and cycles of one recording or stream, batch by batch.
 
-    `meter` has counted all energies so far, `waiting` is the number of parts not taken yet.
+    Args:
+        channels: of the powers.
+        covered: time that other sources cover.
+
+    Attributes:
+        meter: has counted all energies so far.
+        waiting: number of parts not taken yet.
+        cycles: complete ones not taken yet, also those that other sources cover.
     """
 
     def __init__(self, channels: Channels, covered: TimeRanges = NOTHING) -> None:
         self.meter = EnergyMeter(len(channels))
         self.waiting = 0
+        self.cycles: list[Cycle] = []
         self._channels = channels
         self._covered = covered
+        self._counter = CycleCounter()
+        self._end: int | None = None  # host time of the last sample so far [ns]
         self._parts: list[PartTable] = []
 
-    def update(self, table: PowerTable, cycles: Marks | None = None) -> None:
+    def update(self, table: PowerTable, marks: Marks | None = None) -> None:
         """Take powers that follow those of the last call, and the marks of cycles in them."""
         samples = table.samples
-        marked = {} if cycles is None else cycles
+        marked = {} if marks is None else marks
         times = host_times(samples)
         covered = self._covered.holds(times)
         edges = run_starts(np.column_stack([times // SECOND, covered]))
@@ -158,8 +172,14 @@ class EnergyParts:
         gained = Totals(
             *(np.diff(each, axis=0, prepend=old) for old, each in zip(before, after, strict=True))
         )
-        marks = np.empty(len(first), dtype=np.object_)
-        marks[:] = [marked.get(begin) for begin in begins]
+        arm = self._channels.arm
+        peak = np.maximum.reduceat(table.power[:, arm["total"]], first)
+        readings = [*before.readings(), *after.readings()]  # at the begin of each part
+        for begin, reading, power in zip(begins, readings, peak.tolist(), strict=False):
+            if begin in marked:
+                self._mark(times, begin, reading, marked[begin])
+            self._counter.observe(power)
+        self._end = int(times[-1])
 
         def sums(values: Array) -> Array:
             """Of the finite rows of values [samples, k] by part, and their number [parts, k + 1]"""
@@ -169,7 +189,6 @@ class EnergyParts:
 
         columns = samples.columns
         unknown = np.full((len(samples), 1), np.nan)
-        arm = self._channels.arm
         joints = len(self._channels.joints)
         warmth = columns.get("joint_temperatures", unknown.repeat(joints, axis=1))
         scaling = columns.get("speed_scaling", unknown[:, 0])
@@ -178,19 +197,24 @@ class EnergyParts:
             PartTable(
                 begin=times[first],
                 end=times[behind - 1],
-                marks=marks,
                 covered=covered[first],
                 samples=behind - first,
                 bus_measured=np.logical_and.reduceat(table.power[:, arm["measured"]] > 0.0, first),
                 accounted=gained.accounted,
                 unaccounted=gained.unaccounted,
-                peak=np.maximum.reduceat(table.power[:, arm["total"]], first),
+                peak=peak,
                 net=gained.net,
                 temperature=sums(warmth),
                 scaling=sums(scaling[:, None]),
             )
         )
         self.waiting += len(first)
+
+    def _mark(self, times: Times, begin: int, reading: MeterReading, mark: Mark) -> None:
+        """Take a mark at a row of samples at these times, with the energies before it."""
+        last = int(times[0]) if self._end is None else self._end
+        before = int(times[begin - 1]) if begin else last
+        self.cycles += self._counter.mark(before, reading, mark)
 
     def take(self) -> PartTable | None:
         """Remove and return the parts but those of the second in progress; None without any."""

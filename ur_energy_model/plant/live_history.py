@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Marks
 from ur_energy_model.energy.powers import Channels, PowerTable
 from ur_energy_model.energy.program import Script
@@ -32,9 +33,9 @@ from ur_energy_model.plant.energy_parts import (
     TimeRanges,
 )
 from ur_energy_model.plant.rows import (
-    CycleRows,
     HealthRows,
     ProgramRows,
+    cycle_rows,
     joint_rows,
     second_rows,
 )
@@ -67,11 +68,12 @@ class LiveRows:
     ) -> None:
         self.arm, self.keys, self.channels = arm, keys, channels
         self.parts, self.lost = EnergyParts(channels), 0
-        self._path, self._cycles = path, CycleRows(channels)
+        self._path = path
         self._calculator: EnergyCalculator | None = None
         self._health: HealthRows | None = None
         self._nodes = ProgramRows(channels, () if script is None else (script,))
         self._taken: list[PartTable] = []  # parts of seconds that are over
+        self._cycles: list[Cycle] = []  # complete ones
         self._newest = 0  # hour of the newest part
         self._model: ModelRow | None = None
         names = ("cycles", "health", "program_nodes", "seconds")
@@ -94,6 +96,8 @@ class LiveRows:
         self._collect_minutes(last=last)
         if last:
             self._calculator = self._health = None
+        self._cycles = [*self._cycles, *self.parts.cycles][-MOST_ROWS:]
+        self.parts.cycles = []
         if self.parts.waiting:
             self._newest = int(self.parts.so_far().begin[-1]) // HOUR
             over = self.parts.so_far() if last else self.parts.take()
@@ -122,11 +126,14 @@ class LiveRows:
             model = self._calculator.model
             self._model = store.keep_model(self.keys, model, self._path)
         while self._taken:
-            marked, rows = self._seconds(store, self._taken[0])
-            self._cycles.update(marked)
-            self._rows["seconds"].append(rows)
-            self._rows["cycles"].append((self._cycles.take(self.keys), NOTHING))
+            self._rows["seconds"].append(self._seconds(store, self._taken[0]))
             del self._taken[0]
+        if self._cycles:
+            start = min(cycle.start for cycle in self._cycles)
+            others = store.covered(self.arm, start, besides=self.keys.source)
+            own = [each for each in self._cycles if not others.overlaps(each.start, each.end)]
+            self._rows["cycles"].append((cycle_rows(own, self.keys, self.channels), NOTHING))
+            self._cycles = []
         try:
             self._write(store)
         except OverlapError:  # another process has just added a recording of this time
@@ -159,13 +166,13 @@ class LiveRows:
         for rows in self._rows.values():
             rows.clear()
 
-    def _seconds(self, store: HistoryStore, parts: PartTable) -> tuple[PartTable, Rows]:
-        """The parts, those that other sources cover marked, and their rows."""
+    def _seconds(self, store: HistoryStore, parts: PartTable) -> Rows:
+        """Rows of the seconds, without what other sources cover."""
         others = store.covered(self.arm, int(parts.begin[0]), besides=self.keys.source)
         covered = parts.covered | others.holds(parts.begin) | others.holds(parts.end)
         marked = replace(parts, covered=covered)
         rows = second_rows(marked, self.keys, self.channels)
-        return marked, (rows, marked.ranges().without(others))
+        return rows, marked.ranges().without(others)
 
     def _left(self, store: HistoryStore, rows: list[Rows]) -> list[Rows]:
         """Rows without the seconds that others cover now."""

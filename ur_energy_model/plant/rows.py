@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle, CycleCounter
-from ur_energy_model.energy.meter import MeterReading, interval
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
+from ur_energy_model.energy.meter import interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
@@ -125,68 +125,36 @@ def joint_rows(seconds: pa.Table) -> pa.Table:
     return found.add_column(0, "arm", seconds["arm"].take(rows))
 
 
-class CycleRows:
-    """Completed cycles of one source, part by part.
-
-    A cycle counts where it begins and ends in the source, and no other source covers a part of it:
-    left out are its seconds too, and cycles of two sources may begin at different moments.
-    """
-
-    def __init__(self, channels: Channels) -> None:
-        self._channels = channels
-        self._counter = CycleCounter()
-        self._reading = MeterReading.zero(len(channels) + 2)
-        """Behind the channels, parts that another source covers, and without measured bus power."""
-        self._done: list[Cycle] = []
-        self._end: int | None = None  # host time of the last sample so far [ns]
-
-    def update(self, parts: PartTable) -> None:
-        """Take parts that follow those of the last call."""
-        net = np.column_stack([parts.net, parts.covered, ~parts.bus_measured])
-        begins = [k for k, mark in enumerate(parts.marks) if mark is not None]
-        for rows in slices_between(begins, len(parts)):
-            mark = parts.marks[rows.start]
-            if mark is not None:
-                before = int(parts.begin[rows.start])  # of the very first sample
-                if rows.start:
-                    before = int(parts.end[rows.start - 1])
-                elif self._end is not None:
-                    before = self._end
-                done = self._counter.mark(before, self._reading, mark)
-                self._done += [cycle for cycle in done if not cycle.reading.net[-2]]
-            sums = net[rows].sum(axis=0)
-            spans = (float(time[rows].sum()) for time in (parts.accounted, parts.unaccounted))
-            self._reading += MeterReading(sums, sums, *spans)  # rows need no positive parts
-            self._counter.observe(float(parts.peak[rows].max()))
-        if len(parts):
-            self._end = int(parts.end[-1])
-
-    def take(self, keys: SourceKeys) -> pa.Table:
-        """Rows of the cycles that ended since the last call."""
-        cycles, self._done, channels = self._done, [], self._channels
-        net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels) + 2)
-        net, unmeasured = net[:, :-2], net[:, -1]
-        values = [cycle.summary(channels) for cycle in cycles]
-        names = ("duration_s", "peak_power_W", "motion_time_s", "motion_energy_J", "idle_time_s",
-                 "idle_energy_J")  # fmt: skip
-        total_std = channels.deviations_of_total(net)
-        low, high = interval(net[:, channels.arm["total"]], total_std).T
-        bus = np.where(unmeasured == 0, net[:, channels.arm["bus"]], np.nan)
-        columns = {
-            "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
-            **vars(keys),
-            "number": np.array([cycle.number for cycle in cycles], dtype=np.int64),
-            "program": [cycle.program for cycle in cycles],
-            **{name[:-2]: np.array([v[name] for v in values], dtype=float) for name in names},
-            UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
-            **_whole_arm(channels, net),
-            "bus_energy": bus,
-            "energy_low": low,
-            "energy_high": high,
-            "joints": channels.joints,
-            "joint_energy": net[:, channels.per_joint["electrical_power"]],
-        }
-        return arrow_table("cycles", columns)
+def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) -> pa.Table:
+    """One row per complete cycle."""
+    net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
+    seconds = np.array([cycle.reading.accounted for cycle in cycles])
+    arm = channels.arm
+    whole = _whole_arm(channels, net)
+    low, high = interval(whole["total_energy"], whole["total_std"]).T
+    motion_time = net[:, channels.state_time + ArmState.MOVING]
+    motion_energy = net[:, channels.state_energy + ArmState.MOVING]
+    is_measured = whole["measured"] >= (1.0 - 1e-9) * seconds
+    columns = {
+        "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
+        **vars(keys),
+        "number": np.array([cycle.number for cycle in cycles], dtype=np.int64),
+        "program": [cycle.program for cycle in cycles],
+        "duration": np.array([cycle.duration for cycle in cycles], dtype=float),
+        **whole,
+        "bus_energy": np.where(is_measured, net[:, arm["bus"]], np.nan),
+        "energy_low": low,
+        "energy_high": high,
+        "peak_power": np.array([cycle.peak_power for cycle in cycles], dtype=float),
+        "motion_time": motion_time,
+        "motion_energy": motion_energy,
+        "idle_time": net[:, channels.state_time :][:, : len(ArmState)].sum(axis=1) - motion_time,
+        "idle_energy": whole["total_energy"] - motion_energy,
+        UNACCOUNTED: np.array([cycle.unaccounted for cycle in cycles], dtype=float),
+        "joints": channels.joints,
+        "joint_energy": net[:, channels.per_joint["electrical_power"]],
+    }
+    return arrow_table("cycles", columns)
 
 
 class ProgramRows:
@@ -400,8 +368,10 @@ class HealthRows:
     def _rest(self, table: PowerTable, run: slice, time: Array, host: Array) -> None:
         """Begin and standby power of the minutes of ascending samples at shifted times."""
         number = np.floor(time / MINUTE)
-        follower = self._calculator.standby
-        standby = table.power[run, self._calculator.channels.arm["standby"]]
+        channels = self._calculator.channels
+        standby = table.power[run, channels.arm["standby"]]
+        standby_std = channels.deviation_of_standby(table.power[run])
+        anchored = self._calculator.standby.anchored
         held = table.states[run] == ArmState.STANDSTILL
         still = np.where(held, table.steps.bridged[run], 0.0)
         for part in equal_runs(number):
@@ -410,11 +380,10 @@ class HealthRows:
             offset = round(float(host[part.start] - time[part.start]) / MINUTE)
             minute.setdefault("begin", MINUTE * (offset + float(number[part.start])))
             minute["still"] += float(still[part].sum())
-            if follower.anchored and minute["still"] >= LEAST_STILL:
-                last = int(np.flatnonzero(held[part])[-1]) if held[part].any() else -1
-                if last >= 0:
-                    minute["standby"] = float(standby[part][last])
-                    minute["standby_std"] = follower.std
+            if anchored and minute["still"] >= LEAST_STILL and held[part].any():
+                last = int(np.flatnonzero(held[part])[-1])
+                minute["standby"] = float(standby[part][last])
+                minute["standby_std"] = float(standby_std[part][last])
 
     def _minute(self, number: float) -> dict[str, Any]:
         return self._minutes.setdefault(number, {"still": 0.0})
