@@ -41,7 +41,8 @@ from ur_energy_model.errors import InputError
 from ur_energy_model.files import new_file, open_regular, real_path, user_path
 from ur_energy_model.typing import Array
 
-COUNTERS, JOURNAL = "counters", "journal"
+COUNTERS = "counters"
+JOURNAL = "journal"
 """Keys of the counters of the present arm, and of their newest values in the journal."""
 LONGEST_ABSENCE = 1.0e8
 """Time since the last run that is believed [s], three years; beyond it the clock is another one."""
@@ -73,7 +74,8 @@ class EnergyCounters:
     def __init__(
         self, channels: Channels, path: str | Path | None, robot: str | None = None
     ) -> None:
-        self.channels, self._robot = channels, robot
+        self.channels = channels
+        self._robot = robot
         self.note: str | None = None
         self._files: tuple[StateFile, ...] = ()  # the state and the journal
         self._last_problem: str | None = None
@@ -89,8 +91,10 @@ class EnergyCounters:
     def _open(self, path: str | Path) -> Counters | None:
         """Lock the files; returns the counters that were saved or journalled last."""
         where = real_path(user_path(path))
-        state, journal = StateFile(where), StateFile(_journal_path(where), synced=False)
-        self._files, known = (state, journal), None
+        state = StateFile(where)
+        journal = StateFile(_journal_path(where), synced=False)
+        self._files = (state, journal)
+        known = None
         try:
             with _refusing(path, state):
                 if _is_old(where):
@@ -135,7 +139,8 @@ class EnergyCounters:
 
     def _new(self, serial: str | None, reason: str) -> Counters:
         """Counters at zero."""
-        zero, number = MeterReading.zero(len(self.channels)), secrets.randbelow(LARGEST_NUMBER)
+        zero = MeterReading.zero(len(self.channels))
+        number = secrets.randbelow(LARGEST_NUMBER)
         state = (zero, zero, zero, utc_now(), reason, self.channels.names, None)
         return Counters(*state, serial, self._robot, zero.net, number)
 
@@ -164,7 +169,8 @@ class EnergyCounters:
             self.stated = replace(self.stated, serial=serial)
             return False
         reason = f"arm {serial} instead of {self.stated.serial}"
-        self.note, counters = f"{reason}: counters of its own", None
+        self.note = f"{reason}: counters of its own"
+        counters = None
         if self._files:
             state = self._files[0]
             self.note += f"; those of the other one are kept in {state.path}"
@@ -217,10 +223,14 @@ class EnergyCounters:
 
     def change_channels(self, channels: Channels) -> None:
         """Continue with other channels; new ones start at zero."""
-        last, names = self.meter.last_power, self.channels.names
-        counters, self.channels, resuming = self._present(), channels, self._resuming
+        last = self.meter.last_power
+        names = self.channels.names
+        counters = self._present()
+        self.channels = channels
+        resuming = self._resuming
         self._begin(counters.converted(channels), self.meter.restarts)
-        self.meter.last_power, self._resuming = channels.convert_values(last, names), resuming
+        self.meter.last_power = channels.convert_values(last, names)
+        self._resuming = resuming
         self.save()
 
     def note_highest(self, net: Array) -> Array:
@@ -232,7 +242,8 @@ class EnergyCounters:
     def journal(self) -> None:
         """Journal the counters before they are published, so that a kill cannot take them back."""
         if self._files:
-            now, clock = self.meter.reading, float("nan") if self._clock is None else self._clock
+            now = self.meter.reading
+            clock = float("nan") if self._clock is None else self._clock
             times = (now.accounted, now.unaccounted, clock)
             cycles = (float(self.cycles),)
             numbers = np.concatenate([now.net, now.consumed, times, self.highest, cycles])
@@ -382,11 +393,13 @@ class Counters:
 
     def converted(self, channels: Channels) -> Counters:
         """The same counters for other channels."""
-        names, readings = self.names, (self.ever, self.reset, self.interval)
+        names = self.names
+        readings = (self.ever, self.reset, self.interval)
         ever, reset, interval = (channels.convert(each, names) for each in readings)
         highest = channels.convert_values(self.highest, names) if self.highest.size else ever.net
         if "total_square" not in names:  # as of earlier versions: that of the mean power
-            total, square = channels.arm["total"], channels.arm["total_square"]
+            total = channels.arm["total"]
+            square = channels.arm["total_square"]
             mean = ever.net[total] / max(ever.accounted, 1.0)
             for each in (ever, reset, interval):
                 each.net[square] = each.consumed[square] = mean * each.net[total]
@@ -444,7 +457,8 @@ def _old_counters(path: Path) -> Counters:
     if len(data) > LARGEST_OLD_FILE:
         raise ValueError(f"more than {LARGEST_OLD_FILE} bytes")
     counters = Counters.from_content(data)
-    n, numbered = len(counters.names), counters.number is not None
+    n = len(counters.names)
+    numbered = counters.number is not None
     with suppress(OSError), open_regular(_journal_path(path)) as file:
         data = file.read(LARGEST_OLD_FILE)
         # Entries begin with the number of the counters, if there is one, and a sequence. There are
@@ -452,7 +466,8 @@ def _old_counters(path: Path) -> Counters:
         words = 2 if numbered else 1
         for size in (8 * (words + 2 * n + 3), 8 * (words + 3 * n + 3)):
             for start in (0, size + 4):
-                entry, check = data[start : start + size], data[start + size : start + size + 4]
+                entry = data[start : start + size]
+                check = data[start + size : start + size + 4]
                 if len(check) < 4 or zlib.crc32(entry) != int.from_bytes(check, "little"):
                     continue  # of another length, or an interrupted write: the other slot is valid
                 if not numbered or int.from_bytes(entry[:8], "little") == counters.number:
@@ -535,7 +550,8 @@ class StateFile:
 
     def take_over(self, values: dict[str, bytes]) -> None:
         """Begin with the values of a file of another kind, which `open` then replaces."""
-        self.values, self._loaded = values, True
+        self.values = values
+        self._loaded = True
 
     def _connect(self) -> None:
         self._connection = sqlite3.connect(
@@ -575,12 +591,14 @@ class StateFile:
             self.path.rename(next(path for path in free if not path.exists()))
             self._connect()
         else:
-            self.values, self._loaded = {**found, **self.values}, True
+            self.values = {**found, **self.values}
+            self._loaded = True
         self._inode = self.path.stat().st_ino
 
     def put(self, key: str, value: bytes) -> None:
         """Change a value in memory; `save` writes it."""
-        self.values[key], self._unsaved[key] = value, None
+        self.values[key] = value
+        self._unsaved[key] = None
 
     def save(self) -> None:
         """Write what has changed, in the order of `put`; a disk that fails is a `problem`.
@@ -616,7 +634,8 @@ class StateFile:
 
     def close(self) -> None:
         """Release the lock."""
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._connection = None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()

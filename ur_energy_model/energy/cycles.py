@@ -26,7 +26,8 @@ TRIGGER_FIELD: dict[str, str] = {
     "digital_output": "actual_digital_output_bits",
     "int_register": "output_int_register_0",
 }
-LOWEST_SIGNAL, BITS = -(2.0**31), 2.0**64
+LOWEST_SIGNAL = -(2.0**31)
+BITS = 2.0**64
 """Least value of a trigger (a register), and the first beyond all values (of 64 bits)."""
 OUTPUTS = 18
 """Digital outputs that can show a cycle: eight standard, eight configurable, two of the tool."""
@@ -96,11 +97,15 @@ class CycleDetector:
         Raises:
             MissingFieldError: the source lacks the field of the trigger.
         """
-        starts, columns, program = set[int](), batch.columns, batch.info.program
+        starts = set[int]()
+        columns = batch.columns
+        program = batch.info.program
         if self._requested and len(batch):
             if self.trigger == "auto":
-                self.trigger, self._open = "none", False
-            starts, self._requested = {0}, False
+                self.trigger = "none"
+                self._open = False
+            starts = {0}
+            self._requested = False
         if self.trigger == "auto":
             signals = self._signals(batch, "program", NOT_STARTED)
             signals += self._signals(batch, "digital_output")
@@ -108,7 +113,8 @@ class CycleDetector:
             q, qd = np.zeros((2, len(batch), 0))
             for kind in ("actual", "target"):
                 if f"{kind}_q" in columns and f"{kind}_qd" in columns:
-                    q, qd = columns[f"{kind}_q"], columns[f"{kind}_qd"]
+                    q = columns[f"{kind}_q"]
+                    qd = columns[f"{kind}_qd"]
             ends = self._repetition.update(batch.time, q, qd, signals, batch.info.rate)
             return {index: Mark(back, program) for index, back in ends.items()}
         if self.trigger != "none":
@@ -131,7 +137,8 @@ class CycleDetector:
 
         A program starts from no state of a pause. Impossible values stand for the one before.
         """
-        signal, last = batch.columns.get(TRIGGER_FIELD[trigger]), self._last.get(trigger)
+        signal = batch.columns.get(TRIGGER_FIELD[trigger])
+        last = self._last.get(trigger)
         if signal is None or signal.tolist().count(last) == len(signal):  # as nearly always
             return []
         possible = (signal >= LOWEST_SIGNAL) & (signal < BITS)

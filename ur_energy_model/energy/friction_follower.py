@@ -146,12 +146,14 @@ class FrictionFollower:
 
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, for `restore`."""
-        seconds, time = self.moving_seconds, np.array(self._time)
+        seconds = self.moving_seconds
+        time = np.array(self._time)
         return {"sums": self._sums, "seconds": seconds, "time": time}
 
     def restore(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `saved` gave."""
-        self._sums, self.moving_seconds = saved["sums"], saved["seconds"]
+        self._sums = saved["sums"]
+        self.moving_seconds = saved["seconds"]
         self._time = float(saved["time"])
 
     def _posterior(self, sums: Array, prior: Session, changes: float) -> tuple[Array, Array, Array]:
@@ -160,11 +162,13 @@ class FrictionFollower:
         Also the mean squared error of the currents that is left [..., n], A^2. The scale `changes`
         from these samples on by this standard deviation.
         """
-        squares, products = sums[..., :2, :2], sums[..., :2, 2]
+        squares = sums[..., :2, :2]
+        products = sums[..., :2, 2]
         seconds = np.maximum(sums[..., 3, 3], 1e-9)
         spread = np.maximum(prior.friction_std, 1e-9)
         information = np.zeros((len(spread), 2, 2))
-        information[:, 0, 0], information[:, 1, 1] = 1.0 / spread**2, 1.0 / TILT_SPREAD**2
+        information[:, 0, 0] = 1.0 / spread**2
+        information[:, 1, 1] = 1.0 / TILT_SPREAD**2
         known = information[:, :, 0] * prior.friction_scale[:, None]
         noise = np.maximum(self._residual**2, 1e-6 * squares[..., 0, 0] / seconds)
         for _ in range(2):  # the error of the model's currents is at least what is left in the end
@@ -189,8 +193,10 @@ class FrictionFollower:
         grams = np.add.reduceat(products, begins, axis=0)
         before = np.empty_like(grams)
         for k, end in enumerate(np.append(begins[1:], len(time)) - 1):
-            before[k], now = self._sums, float(time[end])
-            self._sums, self._time = self._kept(now) * self._sums + grams[k], now
+            before[k] = self._sums
+            now = float(time[end])
+            self._sums = self._kept(now) * self._sums + grams[k]
+            self._time = now
         self.moving_seconds = self.moving_seconds + grams[..., 3, 3].sum(axis=0)
         return before, begins
 

@@ -30,7 +30,8 @@ from ur_energy_model.typing import Array, Mask
 
 DEFAULT_GAP_LIMIT = 0.1  # longest step that is bridged at any sample rate [s]
 PERIODS = 2.5  # longest step that is bridged at low sample rates, in sample periods
-WINDOW, FEWEST = 15, 5
+WINDOW = 15
+FEWEST = 5
 """Steps whose median is the sample period, and the least number of steps that determines it."""
 FIRST_LIMIT = 2.5
 """Longest step that is bridged before anything is known about the period [s]: that of 1 Hz."""
@@ -62,7 +63,8 @@ class Steps:
         is the time to samples refused after the last of them [s].
         """
         passed = before + np.cumsum(np.where(refused, self.bridged + self.lost, 0.0))
-        kept, until = self.cut(~refused), passed[~refused]
+        kept = self.cut(~refused)
+        until = passed[~refused]
         rest = float(passed[-1]) - (float(until[-1]) if len(until) else 0.0)
         return replace(kept, lost=kept.lost + np.diff(until, prepend=0.0)), rest
 
@@ -96,11 +98,13 @@ class GapRule:
             gaps: recorded ones; those with `away` count for that time.
             rate: nominal samples per second, None if unknown; for the first steps.
         """
-        first, n = self._last is None, len(time)
+        first = self._last is None
+        n = len(time)
         if not n:
             return Steps(np.zeros(0), np.zeros(0), np.zeros(0, dtype=bool))
         steps = changes(time, float(time[0]) if self._last is None else self._last)
-        self._last, last_stamp = float(time[-1]), self._last_stamp
+        self._last = float(time[-1])
+        last_stamp = self._last_stamp
         self._last_stamp = None if stamp is None else int(stamp[-1])
         if not gaps and steps.min() > 0.0 and steps.max() <= self.limit:  # the usual case
             self._recent = [*self._recent, *steps[-WINDOW:].tolist()][-WINDOW:]
@@ -113,7 +117,8 @@ class GapRule:
             gap[k] = steps[k] > _longest_bridged(recent[max(0, end - WINDOW) : end], rate)
         self._recent = recent[-WINDOW:].tolist()
         back = ~forward & (steps != 0.0)
-        bridged, lost = np.where(forward & ~gap, steps, 0.0), np.where(gap, steps, 0.0)
+        bridged = np.where(forward & ~gap, steps, 0.0)
+        lost = np.where(gap, steps, 0.0)
         if stamp is not None and back.any():
             before_stamp = stamp[0] if last_stamp is None else last_stamp
             lost[back] = np.maximum(np.diff(stamp, prepend=before_stamp)[back] * 1e-9, 0.0)
@@ -122,7 +127,8 @@ class GapRule:
             if away is None or (first and each.index == 0) or not 0.0 <= away < LONGEST_GAP:
                 continue
             if each.index < n:
-                bridged[each.index], lost[each.index] = 0.0, away
+                bridged[each.index] = 0.0
+                lost[each.index] = away
             else:  # behind the last sample
                 lost[-1] += away
         return Steps(bridged, lost, back)
@@ -159,7 +165,8 @@ class MeterReading:
         return self.consumed - self.net
 
     def __sub__(self, earlier: MeterReading) -> MeterReading:
-        net, consumed = self.net - earlier.net, self.consumed - earlier.consumed
+        net = self.net - earlier.net
+        consumed = self.consumed - earlier.consumed
         unaccounted = self.unaccounted - earlier.unaccounted
         return MeterReading(net, consumed, self.accounted - earlier.accounted, unaccounted)
 
@@ -167,7 +174,8 @@ class MeterReading:
         return self - other * -1.0
 
     def __mul__(self, share: float) -> MeterReading:
-        net, consumed = share * self.net, share * self.consumed
+        net = share * self.net
+        consumed = share * self.consumed
         return MeterReading(net, consumed, share * self.accounted, share * self.unaccounted)
 
     @classmethod

@@ -67,7 +67,10 @@ class PlanFollower:
 
     def update(self, snapshot: Snapshot) -> list[Verdict]:
         """Follow the arm; returns what has become of plans."""
-        now, q, last, verdicts = snapshot.time, snapshot.q, self._last, list[Verdict]()
+        now = snapshot.time
+        q = snapshot.q
+        last = self._last
+        verdicts = list[Verdict]()
         if last is not None and (now < last.time or snapshot.channels is not last.channels):
             # Another clock, or other counters: motions under way cannot be measured.
             self._recent.clear()
@@ -80,7 +83,8 @@ class PlanFollower:
         self._recent.append((now, snapshot.lifetime))
         while self._recent[0][0] < now - 4.0 * TIME_TOLERANCE and len(self._recent) > 2:
             self._recent.popleft()
-        moving, rest = snapshot.state == ArmState.MOVING, self._rest
+        moving = snapshot.state == ArmState.MOVING
+        rest = self._rest
         if not moving and rest is None:
             rest = (now, snapshot.lifetime)
         self._rest = None if moving else rest
@@ -110,7 +114,8 @@ class _Motion:
 
     def __init__(self, rest: list[Point], time: float, q: Array) -> None:
         self.rest = rest  # beginning and end of the standstill, and the first moments of motion
-        self.time, self.q = [time], [q]
+        self.time = [time]
+        self.q = [q]
         self.way = [(time, q)]  # without pauses
         self.start: float | None = None  # when the plan began, once the arm has left its place
         self.refused = self.off = False  # as the plan's motion; it is not where the plan is
@@ -126,7 +131,8 @@ class _Expected:
     """A plan with the times of its prediction, whose motion is expected since a time [s]."""
 
     def __init__(self, key: object, plan: Plan, since: float | None) -> None:
-        self.key, self.since = key, since
+        self.key = key
+        self.since = since
         self.time, self.q, qd, _ = plan.sampled(PERIOD)
         self.duration = float(self.time[-1])
         least, share, largest = TOLERANCE
@@ -196,11 +202,14 @@ class _Expected:
         self, motion: _Motion, start: float, recent: Sequence[Point]
     ) -> MeterReading | str | None:
         """The energy of a motion that has ended; None if it was not the plan's."""
-        known, q = np.array(motion.time), np.array(motion.q)
+        known = np.array(motion.time)
+        q = np.array(motion.q)
         rows = (known >= start) & (known <= start + self.duration)
         if np.count_nonzero(rows) < 2:
             return None
-        time, q, shift = known[rows] - start, q[rows], 0.0
+        time = known[rows] - start
+        q = q[rows]
+        shift = 0.0
         for _ in range(5):  # Gauss-Newton for the shift of time
             error = q - self.at(time - shift)
             ahead, behind = (self.at(time - shift + part * PERIOD) for part in (0.5, -0.5))
@@ -209,7 +218,9 @@ class _Expected:
         error = q - self.at(time - shift)
         if abs(shift) > TIME_TOLERANCE or not (np.abs(error) <= self.tolerance).all():
             return None
-        first, last, steps = start + shift, start + shift + self.duration, np.diff(known)
+        first = start + shift
+        last = start + shift + self.duration
+        steps = np.diff(known)
         ends = np.clip(np.searchsorted(known, [first, last]) - 1, 0, len(steps) - 1)
         if steps[ends].max() > TIME_TOLERANCE or steps.max() > LONGEST_STEP:
             return f"its motion has a gap of {steps.max():.2g} s between two snapshots"
@@ -237,6 +248,7 @@ def _by_way(q: Array) -> Array:
 def _at(points: Sequence[Point], time: float) -> MeterReading:
     """The energy at a time, between those known."""
     after = min(max(bisect_left(points, time, key=lambda each: each[0]), 1), len(points) - 1)
-    (t0, first), (t1, second) = points[after - 1], points[after]
+    t0, first = points[after - 1]
+    t1, second = points[after]
     share = min(max((time - t0) / (t1 - t0), 0.0), 1.0) if t1 > t0 else 0.0
     return first + (second - first) * share

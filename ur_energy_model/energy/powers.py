@@ -264,7 +264,8 @@ class Channels:
 
     def at_wall(self, net: Array, over: Array | float | None = None) -> tuple[Array, Array]:
         """Energy (or power) at the wall and its deviation [...], J (or W), from the channels."""
-        terms, std = self.wall_terms(net), self.deviations_of_total(net, over)
+        terms = self.wall_terms(net)
+        std = self.deviations_of_total(net, over)
         return self.wall.value(terms), self.wall.deviation(terms, std)
 
     def by_state(self, net: Array, first: int) -> dict[ArmState, float]:

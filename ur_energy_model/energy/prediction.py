@@ -34,7 +34,9 @@ class PlanPowers:
     def __init__(
         self, model: EnergyModel, temperature: Array | None = None, *, std: bool = True
     ) -> None:
-        self.model, self.temperature, self.std = model, temperature, std
+        self.model = model
+        self.temperature = temperature
+        self.std = std
         self._direction = FrictionDirection(model.presliding)
         self._supply = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._last = 0.0
@@ -46,7 +48,8 @@ class PlanPowers:
     def restarted(self, *, std: bool) -> PlanPowers:
         """The same state of the arm at time zero, with or without sensitivities."""
         out = PlanPowers(self.model, self.temperature, std=std)
-        out._direction, out._supply = self._direction, self._supply
+        out._direction = self._direction
+        out._supply = self._supply
         return out
 
     def __call__(self, motion: MotionSamples, dynamics: ArmDynamics) -> tuple[DrivePowers, Array]:
@@ -137,10 +140,14 @@ def predict_energy(
     dynamics = model.dynamics() if dynamics is None else dynamics
     powers_of = PlanPowers(model, temperature)
     meter: EnergyMeter | None = None
-    n, errors, peak, last = model.dof, 0, -np.inf, 0.0
+    n = model.dof
+    errors = 0
+    peak = -np.inf
+    last = 0.0
     for motion in plan.motion():
         _check_limits(plan.source, robot, motion.q, motion.qd, motion.qdd)
-        time, qd = motion.time / speed_scaling, motion.qd * speed_scaling
+        time = motion.time / speed_scaling
+        qd = motion.qd * speed_scaling
         scaled = MotionSamples(time, motion.q, qd, motion.qdd * speed_scaling**2)
         split, total = powers_of(scaled, dynamics)
         each = split.sensitivity.reshape(len(time), -1)
@@ -149,7 +156,8 @@ def predict_energy(
         powers = np.column_stack([split.mechanical_power, split.electrical_power, *whole])
         meter = EnergyMeter(powers.shape[1], gap_limit=np.inf) if meter is None else meter
         meter.integrate(time, powers)
-        errors, last = split.sensitivity.shape[-1], float(time[-1])
+        errors = split.sensitivity.shape[-1]
+        last = float(time[-1])
         peak = max(peak, float(total.max()))
     assert meter is not None
     ends = np.cumsum([n, n, 2, n * errors])

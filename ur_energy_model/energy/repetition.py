@@ -42,7 +42,8 @@ LONG_PATIENCE = 2.2
 """The same where shorter cycles repeat within the cycle: what begins within one shows up to two
 before the first complete one."""
 LONGEST_PATIENCE = 5.0  # the same where the cycle is that of the whole recording
-_SPEED_PER_PERIOD, _STILL = 5.0, (0.01, 0.05)
+_SPEED_PER_PERIOD = 5.0
+_STILL = (0.01, 0.05)
 """Speed of an arm at rest: what an acceleration gives within a sample, between limits [rad/s]."""
 _DENSEST = 0.2  # shortest time between two marks of one kind [s]
 LARGEST = 1.0e6  # positions and speeds beyond it are none [rad, rad/s]
@@ -51,7 +52,8 @@ _FAST = 0.02
 with accelerations up to 5 rad/s^2, or up to 10 rad/s^2 at half the period."""
 _MISSING = 0.2  # share of the rests of a cycle, at most, that fast samples do not show
 _MOST_HELD = 50  # samples in which nothing begins that are taken together
-_ALIKE, _ALIKE_TIME = 0.05, 0.15
+_ALIKE = 0.05
+_ALIKE_TIME = 0.15
 """Relative difference of path and of time in motion between two cycles."""
 
 

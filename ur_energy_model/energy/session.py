@@ -219,7 +219,9 @@ class StandbyFollower:
             self.state = replace(self.state, errors=np.zeros(count))
         if len(self._block.changes) != count:
             self._block = replace(self._block, changes=np.zeros(count))
-        powers, stds, errors = [], [], []
+        powers = []
+        stds = []
+        errors = []
         number = np.floor(time / BLOCK)
         for rows in equal_runs(number):
             if self._block.number != number[rows.start]:

@@ -49,14 +49,19 @@ class SourceReader:
         on_end: Callable[[], None] = lambda: None,
         clock: HostClock | None = None,
     ) -> None:
-        self._open_source, self._consume = open_source, consume
-        self._loop, self._on_end, self._clock = loop, on_end, clock
+        self._open_source = open_source
+        self._consume = consume
+        self._loop = loop
+        self._on_end = on_end
+        self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry reader", daemon=True)
         self.info: RecordingInfo | None = None
         self.problem: str | None = None
         self.failure: BaseException | None = None
-        self.ended, self.attempts, self.samples = False, 0, 0
+        self.ended = False
+        self.attempts = 0
+        self.samples = 0
         self.waited = 0.0
         self._source: tuple[TelemetrySource, Losses] | None = None
         """The last source that was opened, and the losses of those before it."""
@@ -119,9 +124,11 @@ class SourceReader:
                         self.ended = True
                         return
         except UrEnergyError as error:
-            self.problem, self.failure = str(error), error
+            self.problem = str(error)
+            self.failure = error
         except Exception as error:
-            self.problem, self.failure = repr(error), error
+            self.problem = repr(error)
+            self.failure = error
 
     def _read_all(self) -> None:
         with self._open_source() as source:
@@ -138,6 +145,7 @@ class SourceReader:
                 if batch is not None:
                     self.problem = None
                     self.samples += len(batch)
-                    self.waited, waited = waited, 0.0
+                    self.waited = waited
+                    waited = 0.0
                     self._consume(batch)
             self._final = self._status()  # before it is closed

@@ -36,14 +36,18 @@ class BusCapacitor:
     """
 
     def __init__(self, capacity: float, floor: float = 0.0) -> None:
-        self.capacity, self.floor, self.stored = capacity, floor, 0.0
+        self.capacity = capacity
+        self.floor = floor
+        self.stored = 0.0
 
     def __call__(self, steps: Array, demand: Array) -> Array:
         """Power at the supply [samples], W, from the whole arm's demand [samples], W.
 
         Bridged steps [samples], s; a sample's demand holds since the one before.
         """
-        floor, capacity, stored = self.floor, self.capacity, self.stored
+        floor = self.floor
+        capacity = self.capacity
+        stored = self.stored
         if stored <= 0.0 and demand.min() >= floor:  # only regenerated power charges it
             return demand
         out = np.maximum(demand, floor)
@@ -51,8 +55,10 @@ class BusCapacitor:
             return out
         begins = (demand < floor).nonzero()[0].tolist()
         # Numbers of Python are several times faster than elements of arrays.
-        each_step, surplus = steps.tolist(), (steps * (floor - demand)).tolist()
-        k, count = 0, len(surplus)
+        each_step = steps.tolist()
+        surplus = (steps * (floor - demand)).tolist()
+        k = 0
+        count = len(surplus)
         for begin in [0, *begins] if stored > 0.0 else begins:
             if begin < k:  # still charged
                 continue
@@ -61,12 +67,14 @@ class BusCapacitor:
                 stored += surplus[k]
                 if stored <= 0.0 or each_step[k] == 0.0:
                     break
-                stored, k = capacity if stored > capacity else stored, k + 1
+                stored = capacity if stored > capacity else stored
+                k = k + 1
             out[begin:k] = floor
             if k < count:
                 if each_step[k] > 0.0:  # else a gap: discharged by now
                     out[k] = floor - stored / each_step[k]  # the supply delivers the rest
-                stored, k = 0.0, k + 1
+                stored = 0.0
+                k = k + 1
         self.stored = stored
         return out
 

@@ -95,7 +95,8 @@ class OperatingConditions:
 
     def continue_from(self, earlier: OperatingConditions) -> None:
         """Take over the conditions of another model of the same arm."""
-        self.speed_scaling, self.temperature = earlier.speed_scaling, earlier.temperature
+        self.speed_scaling = earlier.speed_scaling
+        self.temperature = earlier.temperature
         if earlier._payload_known:
             self.setup = Setup(self.setup.gravity, earlier.setup.payload)
             self._payload_known = True
@@ -131,8 +132,10 @@ class OperatingConditions:
 
     def _take_payload(self, columns: Mapping[str, Array], row: int) -> None:
         """Take over the payload that is set in the controller at a sample, if it is known."""
-        mass, center = float(columns["payload"][row]), columns["payload_cog"][row]
-        known, tensor = self.setup.payload, np.zeros((3, 3))
+        mass = float(columns["payload"][row])
+        center = columns["payload_cog"][row]
+        known = self.setup.payload
+        tensor = np.zeros((3, 3))
         if mass == known.mass and (not mass or np.array_equal(center, known.center_of_mass)):
             return
         inertia = columns["payload_inertia"][row] if "payload_inertia" in columns else np.zeros(6)
@@ -169,12 +172,14 @@ class UsableSamples:
     """Finds the samples whose values are within limits, and whose bus power is [W]."""
 
     def __init__(self, limits: PlausibleRanges, most_power: float) -> None:
-        self._limits, self._most_power = limits, most_power
+        self._limits = limits
+        self._most_power = most_power
         self._layouts: dict[tuple[bool, tuple[str, ...]], tuple[list[str], Array, Array, Mask]] = {}
 
     def __call__(self, batch: Telemetry, current: Array | None) -> Mask:
         """Usable samples [samples]; without motor currents [samples, n], A, those with motion."""
-        columns, count = batch.columns, len(batch)
+        columns = batch.columns
+        count = len(batch)
         key = current is None, tuple(columns)
         if key not in self._layouts:
             self._layouts[key] = self._layout(columns, current)
@@ -187,7 +192,8 @@ class UsableSamples:
         values = np.concatenate([part.reshape(count, -1) for part in parts], axis=1)
         inside = (values >= low) & (values <= high)  # NaN is not
         if inside.all():  # as nearly always
-            good, bus = inside[:, 0], batch.bus_power
+            good = inside[:, 0]
+            bus = batch.bus_power
         else:
             good = (inside | (optional & np.isnan(values))).all(axis=1)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -198,9 +204,11 @@ class UsableSamples:
         self, columns: Mapping[str, Array], current: Array | None
     ) -> tuple[list[str], Array, Array, Mask]:
         """Fields to check between time and currents; limits and optional ones of all values."""
-        required, optional = ALWAYS, (*OPTIONAL, MOTION[0])
+        required = ALWAYS
+        optional = (*OPTIONAL, MOTION[0])
         if current is None:
-            required, optional = (*ALWAYS, *MOTION), OPTIONAL
+            required = (*ALWAYS, *MOTION)
+            optional = OPTIONAL
         names = [name for name in (*required, *optional) if name in columns]
         widths = {"timestamp": 1, **{name: columns[name][:1].size for name in names}}
         if current is not None:
@@ -265,7 +273,9 @@ def is_same_session(model: EnergyModel, samples: Telemetry) -> bool:
         or same_serial(made.get("serial"), samples.info.serial) is False
     ):
         return False
-    time, stamp, bags = float(samples.time[0]), samples.stamp, made.get("bags") or ()
+    time = float(samples.time[0])
+    stamp = samples.stamp
+    bags = made.get("bags") or ()
 
     def follows(bag: Mapping[str, Any]) -> bool:
         if not bag.get("controller_time"):  # models of earlier versions
@@ -312,7 +322,8 @@ def doubt_about_arm(
     """
     if is_generic(model) or same_serial(*serials(model, info).values()) is not None:
         return None
-    found, spread = list(misfits), model.sessions.friction_of(model.dof)
+    found = list(misfits)
+    spread = model.sessions.friction_of(model.dof)
     moved = session.friction_std < spread
     if session.moving_seconds > 0 and moved.any():
         off = (session.friction_scale - 1.0) / np.where(moved, spread, np.inf)

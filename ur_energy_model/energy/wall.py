@@ -76,7 +76,8 @@ SOURCES = {
 def box_terms(states: Indices, power: Array) -> Array:
     """Rates of what the wall depends on [samples, 5]: state of the box, power at the supply, W."""
     terms = BOX_TERMS[states]
-    terms[:, SUPPLY], terms[:, SQUARE] = power, power * power
+    terms[:, SUPPLY] = power
+    terms[:, SQUARE] = power * power
     return terms
 
 
@@ -125,8 +126,10 @@ class RecordedMeter:
     def __init__(self, meter: str | None = None) -> None:
         self.contradictions: tuple[Contradiction, ...] = ()
         self._meter = meter
-        self._check, self._gaps = WallMeterCheck(), GapRule()
-        self._info, self._checked = RecordingInfo(), -np.inf
+        self._check = WallMeterCheck()
+        self._gaps = GapRule()
+        self._info = RecordingInfo()
+        self._checked = -np.inf
 
     def observe(self, batch: Telemetry) -> None:
         """Add samples that follow those before; without meter or bus power they are ignored."""
@@ -181,8 +184,10 @@ class RecordedWall:
     """
 
     def __init__(self, channels: Channels, robot: RobotDescription | None = None) -> None:
-        self._channels, self._readings = channels, MeterReadings()
-        self._gram, self._count = np.zeros((len(FINE.delay), TERMS + 2, TERMS + 2)), 0
+        self._channels = channels
+        self._readings = MeterReadings()
+        self._gram = np.zeros((len(FINE.delay), TERMS + 2, TERMS + 2))
+        self._count = 0
         self._check = WallMeterCheck()
         self._usual = generic_wall(GENERATIONS[-1] if robot is None else robot.generation)
         self._meter: object = None
@@ -194,13 +199,10 @@ class RecordedWall:
             return
         self._meter = table.samples.info.extra.get("meter")
         terms = self._channels.wall_terms(table.power)
-        time, steps = table.samples.time, table.steps.bridged
+        time = table.samples.time
+        steps = table.steps.bridged
         meter = [columns[name] for name in READING_FIELDS]
         self._include(self._readings.add(time, steps, terms, *meter))
-        if table.bus_measured:  # the meter is compared with what was measured, not with the model
-            bus = table.power[:, self._channels.arm["bus"]]
-            terms = terms.copy()
-            terms[:, SUPPLY], terms[:, SQUARE] = bus, bus * bus
         self._check.add(time, steps, terms, *meter)
 
     def _include(self, found: list[Compared]) -> None:
@@ -217,14 +219,16 @@ class RecordedWall:
     def energy(self, net: Array) -> WallEnergy:
         """The energy, with the integrals of all channels [channels], J."""
         self._include(self._readings.finish())
-        model, terms = self._channels.wall, self._channels.wall_terms(net)
+        model = self._channels.wall
+        terms = self._channels.wall_terms(net)
         if not self._count or not self.verdict.usable:
             energy, deviation = map(float, self._channels.at_wall(net))
             return WallEnergy(energy, deviation, model.energy_source)
         # The states cover all of the time, so these rows sum to the integrals over the readings.
         best, left = best_pair(self._gram)
         sums = self._gram[best, :SUPPLY].sum(axis=0)
-        metered, seconds = float(sums[-1]), float(sums[:SUPPLY].sum())
+        metered = float(sums[-1])
+        seconds = float(sums[:SUPPLY].sum())
         rest = terms - sums[:TERMS]
         share = 1.0 - seconds / max(float(terms[:SUPPLY].sum()), seconds, 1e-9)
         std = model.deviation(rest, share * self._channels.deviations_of_total(net))

@@ -81,7 +81,8 @@ class MinuteMeter:
     """
 
     def __init__(self, model: EnergyModel) -> None:
-        self._n, self._split = model.dof, FrictionSplit(model)
+        self._n = model.dof
+        self._split = FrictionSplit(model)
         spread = np.array([
             joint.std.get("torque_constant", 0.0) / joint.torque_constant for joint in model.joints
         ])  # fmt: skip
@@ -91,9 +92,11 @@ class MinuteMeter:
         self._clear()
 
     def _clear(self) -> None:
-        n, width = self._n, 3 + len(_NUISANCE_PRIOR)
+        n = self._n
+        width = 3 + len(_NUISANCE_PRIOR)
         self._gram = np.zeros((n, width, width))
-        self._seconds, self._square = np.zeros(n), np.zeros(n)
+        self._seconds = np.zeros(n)
+        self._square = np.zeros(n)
         self._warmth = np.zeros((2, n))
 
     def observe(self, motion: FilteredMotion, dynamics: ArmDynamics) -> list[Minute]:
@@ -112,7 +115,8 @@ class MinuteMeter:
 
     def finish(self) -> list[Minute]:
         """The minute in progress, if it has any motion; the next one starts."""
-        number, used = self._number, self._seconds >= LEAST_MOTION
+        number = self._number
+        used = self._seconds >= LEAST_MOTION
         out = [] if number is None or not used.any() else [self._solved(number, used)]
         self._number = None
         self._clear()
@@ -124,7 +128,10 @@ class MinuteMeter:
         step = max(1, round(1.0 / (_RATE * motion.period)))
         period = step * motion.period
         motion = motion.cut(slice(None, None, step))
-        q, qd, qdd, split = motion.q, motion.qd, motion.qdd, self._split
+        q = motion.q
+        qd = motion.qd
+        qdd = motion.qdd
+        split = self._split
         load = dynamics.inverse_dynamics(q, qd, qdd) + split.inertia * qdd
         parts, left = split(qd, load, motion.current, motion.known_temperature)
         friction = parts[..., 0]
@@ -148,16 +155,19 @@ class MinuteMeter:
         self._warmth += np.stack([np.where(known, motion.temperature, 0.0), known]).sum(axis=1)
 
     def _solved(self, number: float, used: Mask) -> Minute:
-        n, seconds = self._n, np.maximum(self._seconds, 1e-9)
+        n = self._n
+        seconds = np.maximum(self._seconds, 1e-9)
         least = _NOISE_SHARE * np.sqrt(self._square / seconds)
         noise = np.maximum(self._residual, least) ** 2
         std = np.concatenate([np.full(n, _FRICTION_PRIOR), self._gain, _NUISANCE_PRIOR])
         mean = np.concatenate([np.ones(n), np.zeros(len(std) - n)])
         shared = list(range(2 * n, len(std)))
         for _ in range(_ROUNDS):
-            information, product = np.diag(std**-2.0), mean / std**2
+            information = np.diag(std**-2.0)
+            product = mean / std**2
             for j in np.flatnonzero(used):
-                own, weight = [j, n + j, *shared], 1.0 / (noise[j] * CORRELATION_TIME)
+                own = [j, n + j, *shared]
+                weight = 1.0 / (noise[j] * CORRELATION_TIME)
                 information[np.ix_(own, own)] += weight * self._gram[j, :-1, :-1]
                 product[own] += weight * self._gram[j, :-1, -1]
             covariance = np.linalg.inv(information)
@@ -168,7 +178,9 @@ class MinuteMeter:
                 noise[j] = max(square, least[j] ** 2, 1e-12)
         scale = np.clip(found[:n], 0.1, 10.0)
         # The errors of torque per ampere from the data alone, without the prior about zero.
-        gain, variance, prior = found[n : 2 * n], np.diag(covariance)[n : 2 * n], self._gain**2
+        gain = found[n : 2 * n]
+        variance = np.diag(covariance)[n : 2 * n]
+        prior = self._gain**2
         precision = np.maximum(1.0 / variance - 1.0 / prior, _LEAST_SHARE / prior)
         gain = gain / variance / precision
         shown = [2 * n, 2 * n + 4, 2 * n + 5]
@@ -212,14 +224,16 @@ class StandbyMinutes:
         out = []
         follower = self._follower
         for rows in time_blocks(window.time, MINUTE):
-            part, number = window.cut(rows), float(np.floor(window.time[rows.start] / MINUTE))
+            part = window.cut(rows)
+            number = float(np.floor(window.time[rows.start] / MINUTE))
             if self._number is not None and number != self._number:
                 enough = follower.still_seconds - self._before >= _LEAST_STILL
                 self._before = follower.still_seconds
                 if enough and follower.measured is not None:
                     out.append(((self._number + 1) * MINUTE, follower.measured, follower.std))
             self._number = number
-            qd, current = part["actual_qd"], part["actual_current"]
+            qd = part["actual_qd"]
+            current = part["actual_current"]
             still = arm_states(part, qd) == ArmState.STANDSTILL
             steps = np.clip(np.diff(part.time, prepend=part.time[:1]), 0.0, _LONGEST_STEP)
             motors = self._powers.powers(self._powers.motion(steps, qd, current)).demand
@@ -264,6 +278,7 @@ class Windows:
         """The window that is not complete, with the gaps of its clock, if there is one."""
         if not self.pending:
             return []
-        window, self.pending = concatenate(self.pending), []
+        window = concatenate(self.pending)
+        self.pending = []
         rate = window.info.rate
         return [replace(window, gaps=find_gaps(window.time, None if rate is None else 1.0 / rate))]
