@@ -170,7 +170,8 @@ ENERGY_SUMMARY = Topic(
     "energy/summary",
     _ARRAY,
     "1 Hz",
-    "powers, energies, uncertainties, counters, states and residual as readable text",
+    "powers, energies, uncertainties, counters and states as readable text; where the total comes "
+    "from, and what the model leaves unexplained",
 )
 ENERGY_CYCLE = Topic(
     "energy/cycle",

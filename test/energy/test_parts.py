@@ -1,26 +1,35 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Joints, standby, drivers and regeneration sum to the total: every sample, integral, surface."""
+"""Joints, standby, drivers, regeneration and unexplained sum to the total, and all but the latter
+to the model: at every sample, in every integral, on every surface."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
 
 from test.energy.known_arm import ROBOT, changed, known_model, motion
+from test.telemetry.bag.bag_files import write_bag
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import Cycle
+from ur_energy_model.energy.energy_bag import write_energy_bag
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
-from ur_energy_model.energy.meter import EnergyMeter, MeterReading
+from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter, MeterReading
 from ur_energy_model.energy.powers import ArmState, Channels, PowerOptions
 from ur_energy_model.energy.topics import (
+    MODEL_PARTS,
     PARTS,
     cycle_status,
     energy_names,
@@ -31,23 +40,37 @@ from ur_energy_model.energy.topics import (
     summary_statuses,
 )
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.sinks.live_arm import joint_rows, part_rows
-from ur_energy_model.sinks.opcua_nodes import MAIN, SUM, metering_points
+from ur_energy_model.sinks.foxglove import ReadingMessages
+from ur_energy_model.sinks.live_arm import LiveState
+from ur_energy_model.sinks.mqtt import ReadingStore, json_messages
+from ur_energy_model.sinks.opcua_nodes import (
+    JOULES_PER_WATT_HOUR,
+    POWER,
+    SUM,
+    Quantity,
+    metering_points,
+    plain_values,
+)
 from ur_energy_model.sinks.prometheus import ArmMetrics
 from ur_energy_model.sinks.sink import ArmReading
+from ur_energy_model.sinks.terminal import json_line
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.telemetry.source import LinkStatus
 from ur_energy_model.typing import Array
 
+MESSAGES: Any = get_typestore(Stores.ROS2_JAZZY)
 JOINTS = ROBOT.joint_names
 
 
 def sums(channels: Channels, values: Array) -> None:
-    total = values[..., channels.arm["total"]]
-    parts = [channels.arm[name] for name in ("standby", "driver", "regeneration")]
+    model, total, unexplained = (
+        values[..., channels.arm[name]] for name in ("model", "total", "unexplained")
+    )
+    parts = [channels.arm[name] for name in MODEL_PARTS.values()]
     joints = values[..., channels.per_joint["electrical_power"]].sum(axis=-1)
     found = joints + values[..., parts].sum(axis=-1)
-    assert found == pytest.approx(total, rel=1e-12, abs=1e-8)
+    assert found == pytest.approx(model, rel=1e-12, abs=1e-8)
+    assert found + unexplained == pytest.approx(total, rel=1e-12, abs=1e-8)
 
 
 def states(channels: Channels, reading: MeterReading) -> None:
@@ -136,90 +159,261 @@ def test_at_every_sample_and_in_every_integral(
         sums(estimator.channels, cycle.reading.net)
 
 
-def reading_of(telemetry: Telemetry) -> tuple[ArmReading, Cycle, MeterReading]:
-    cycles: list[Cycle] = []
-    options = LiveOptions(cycle_trigger="program")
-    estimator = LiveEstimator(model_with(5.0), ROBOT, options, on_cycle=cycles.append)
-    estimator.update(telemetry)
-    snapshot = estimator.snapshot()
-    assert snapshot is not None
-    assert snapshot.since_reset.net[snapshot.channels.arm["regeneration"]] > 10.0
-    passed = estimator.read_interval()
-    return ArmReading("arm", 0, JOINTS, snapshot, LinkStatus()), cycles[0], passed
+SOURCES = {"measured": 1.0, "modelled": 0.0, "mixed": 0.5}
+"""Sources of a total, and the share of the samples whose bus power is measured."""
 
 
-def of_names(values: dict[str, float], pattern: str) -> tuple[float, float]:
-    parts = sum(values[pattern.format(name)] for name in (*JOINTS, *PARTS))
-    return parts, values[pattern.format("total")]
+def telemetry_of(source: str) -> Telemetry:
+    """`braking`, with so many samples of measured bus power, every other stretch of 100."""
+    telemetry = braking()
+    count = len(telemetry)
+    measured = np.arange(count) // 100 % 2 < 2.0 * SOURCES[source]
+    if source == "measured":
+        measured[:] = True
+    current = np.where(measured, telemetry["actual_robot_current"], np.nan)
+    stamp = 10**18 + np.rint((telemetry.time - telemetry.time[0]) * 1e9).astype(np.int64)
+    return replace(changed(telemetry, actual_robot_current=current), stamp=stamp)
 
 
-def of_row(names: Iterable[str], values: Array) -> tuple[float, float]:
-    return of_names(dict(zip(names, values.tolist(), strict=True)), "{}")
+@dataclass(frozen=True)
+class Given:
+    """What a surface gives; None where it has no such value."""
+
+    parts: dict[str, float]  # joints, modelled parts and unexplained
+    total: float
+    model: float | None = None
+    source: str | None = None
+    share: float | None = None
 
 
-def of_status(snapshot: Snapshot) -> tuple[float, float]:
-    total = {status.name: status.values for status in summary_statuses(snapshot, JOINTS, "")}[
-        "energy: total"
-    ]
-    parts = ("standby_energy_J", "driver_energy_J", "regeneration_energy_J", "motors_energy_J")
-    return sum(float(total[name]) for name in parts), float(total["energy_J"])  # type: ignore
+class Surfaces:
+    """An arm whose total is of a source, read from everything that is published of it."""
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self.telemetry = telemetry_of(source)
+        self.folder = folder
+        cycles: list[Cycle] = []
+        self.log = folder / "cycles.csv"
+        options = LiveOptions(cycle_trigger="program", cycle_log=self.log)
+        estimator = LiveEstimator(model_with(5.0), ROBOT, options, on_cycle=cycles.append)
+        half = len(self.telemetry) // 2
+        estimator.update(self.telemetry.cut(slice(half)))
+        estimator.snapshot()  # since which the powers of the next one are means
+        estimator.update(self.telemetry.cut(slice(half, None)))
+        snapshot = estimator.snapshot()
+        assert snapshot is not None
+        self.snapshot: Snapshot = snapshot
+        self.channels = snapshot.channels
+        self.cycle = cycles[-1]
+        self.passed = estimator.read_interval()
+        status = LinkStatus()
+        self.reading = ArmReading(
+            "arm", 10**18, JOINTS, snapshot, status, tuple(cycles), "m", ROBOT
+        )
+        self.state = LiveState("bag", self.reading, status, cycle=self.cycle)
+
+    def of_names(self, values: Mapping[str, Any], pattern: str, **names: str) -> Given:
+        """From values by name, the pattern with that of a part; other names of parts by theirs."""
+        every = {part: pattern.format(names.get(part, part)) for part in (*JOINTS, *PARTS)}
+        model, total = (values.get(pattern.format(name)) for name in ("model", "total"))
+        return Given(
+            {part: float(values[name]) for part, name in every.items()},
+            float(cast(float, total)),
+            None if model is None else float(model),
+            values.get("total_source"),
+            None if (share := values.get("total_measured_share")) is None else float(share),
+        )
+
+    def topics(self, quantity: str) -> Given:
+        return self.of_names(numbers(self.snapshot, JOINTS), f"energy/{{}}/{quantity}")
+
+    def energy_message(self, row: int) -> Given:
+        values = energy_values([self.snapshot])[0][row]
+        return self.of_names(dict(zip(energy_names(JOINTS), values, strict=True)), "{}")
+
+    def joints_message(self, quantity: str) -> Given:
+        found = joint_interfaces(self.snapshot, JOINTS)
+        return self.of_names({name: each[quantity] for name, each in found.items()}, "{}")
+
+    def summary(self, quantity: str) -> Given:
+        found = {each.name: each.values for each in summary_statuses(self.snapshot, JOINTS, "")}
+        total = dict(found["energy: total"])
+        joints = {
+            f"{j}_{quantity}": found[f"energy: {j}"][f"electrical_{quantity}"] for j in JOINTS
+        }
+        motors = sum(float(cast(float, each)) for each in joints.values())
+        assert total[f"motors_{quantity}"] == pytest.approx(motors)
+        total |= joints | {f"total_{quantity}": total[quantity]}
+        total[f"model_{quantity}"] = found["energy: model"][quantity]
+        return self.of_names(total, f"{{}}_{quantity}", drivers="driver")
+
+    def cycle_message(self) -> Given:
+        values = cycle_status(self.cycle, self.channels).values
+        return self.of_names(values, "{}_energy_J", drivers="driver")
+
+    def cycle_log(self) -> Given:
+        with self.log.open(newline="") as file:
+            *_, row = csv.DictReader(file)
+        return self.of_names(row, "{}_energy_J", drivers="driver")
+
+    def read_interval(self) -> Given:
+        found = json.loads(json.dumps(interval_energies(self.passed, self.channels, JOINTS)))
+        joints = {f"{name}_J": each["energy_J"] for name, each in found["joints"].items()}
+        return self.of_names({**found, **joints}, "{}_J")
+
+    def prometheus(self, quantity: str) -> Given:
+        values = ArmMetrics().values(self.reading)
+        (source,) = (key[1] for key, one in values["ur_energy_total_source"].items() if one)
+        share = values["ur_energy_total_measured_ratio"]["arm",]
+        if quantity == "energy":
+            end = "energy_joules_total"
+            parts = {
+                part: each for (_, part), each in values["ur_energy_part_energy_joules"].items()
+            }
+        else:
+            end = "power_watts"
+            joints = values["ur_energy_joint_power_watts"].items()
+            parts = {joint: each for (_, joint), each in joints}
+            parts |= {name: values[f"ur_energy_{name}_power_watts"]["arm",] for name in PARTS}
+        model, total = (values[f"ur_energy_{name}_{end}"]["arm",] for name in ("model", "total"))
+        return Given(parts, total, model, source, share)
+
+    def opcua(self, quantity: Quantity) -> Given:
+        points = metering_points(self.reading).items()
+        unit = JOULES_PER_WATT_HOUR if quantity is SUM else 1.0
+        found: dict[str, Any] = {name.lower(): unit * each[quantity].value for name, each in points}
+        plain = {name: value for name, (value, _) in plain_values(self.reading).items()}
+        found |= {name: plain[name] for name in ("total_source", "total_measured_share")}
+        return self.of_names({**found, "total": found["main"]}, "{}")
+
+    def mqtt(self, prefix: str) -> Given:
+        store = ReadingStore()
+        store.add(self.reading)
+        readings, newest = store.oldest(1)
+        (message,) = json_messages("group", "node", readings, newest)
+        found = json.loads(message.payload)
+        return self.of_names(found, prefix)
+
+    def live_json(self) -> Given:
+        found = json.loads(json_line(self.state))
+        rows = {row["name"]: row["energy"] for row in (*found["joints"], *found["parts"])}
+        rows |= dict.fromkeys(set(PARTS) - rows.keys(), 0.0)  # unexplained of a modelled total
+        values = found["values"]
+        rows |= {name: values[f"energy/{name}/energy"] for name in ("model", "total")}
+        return self.of_names({**found, **rows}, "{}")
+
+    def live_json_cycle(self) -> Given:
+        found = json.loads(json_line(self.state))["cycle"]
+        return self.of_names(found, "{}_energy", drivers="driver")
+
+    def foxglove(self) -> Given:
+        for messages in ReadingMessages().of_reading(self.reading):
+            if messages.topic.name == "/energy":
+                raw = messages.payload[-1].tobytes()
+        return self.of_message(MESSAGES.deserialize_cdr(raw, "sensor_msgs/msg/JointState"))
+
+    def energy_bag(self) -> Given:
+        recording = write_bag(self.folder / "recording", self.telemetry)
+        write_energy_bag(model_with(5.0), recording, self.folder / "energy")
+        with Reader(self.folder / "energy") as reader:
+            for connection, _, raw in reader.messages():
+                if connection.topic == "/energy":
+                    last = MESSAGES.deserialize_cdr(raw, connection.msgtype)
+        return self.of_message(last)
+
+    def of_message(self, message: Any) -> Given:
+        return self.of_names(dict(zip(message.name, message.position, strict=True)), "{}")
+
+    def measured_energy(self) -> float:
+        """Trapezoid of voltage times current, gaps left out [J]."""
+        power = self.telemetry["actual_robot_voltage"] * self.telemetry["actual_robot_current"]
+        steps = np.diff(self.telemetry.time)
+        return float(np.where(steps > 0.1, 0.0, steps) @ (power[1:] + power[:-1]) / 2.0)
 
 
-def of_cycle(values: dict[str, object]) -> tuple[float, float]:
-    names = (*JOINTS, "standby", "driver", "regeneration")
-    numbers = {name: float(value) for name, value in values.items() if name != "cycle"}  # type: ignore
-    return sum(numbers[f"{name}_energy"] for name in names), numbers["total_energy"]
+SURFACES: dict[str, Callable[[Surfaces], Given]] = {
+    "energies of topics": lambda all_: all_.topics("energy"),
+    "powers of topics": lambda all_: all_.topics("power"),
+    "positions of energy": lambda all_: all_.energy_message(0),
+    "velocities of energy": lambda all_: all_.energy_message(1),
+    "energies of energy/joints": lambda all_: all_.joints_message("electrical_energy"),
+    "powers of energy/joints": lambda all_: all_.joints_message("electrical_power"),
+    "energies of energy/summary": lambda all_: all_.summary("energy_J"),
+    "powers of energy/summary": lambda all_: all_.summary("power_W"),
+    "energy/cycle": Surfaces.cycle_message,
+    "cycle log": Surfaces.cycle_log,
+    "read_interval": Surfaces.read_interval,
+    "energies of Prometheus": lambda all_: all_.prometheus("energy"),
+    "powers of Prometheus": lambda all_: all_.prometheus("power"),
+    "energies of OPC UA": lambda all_: all_.opcua(SUM),
+    "powers of OPC UA": lambda all_: all_.opcua(POWER),
+    "energies of MQTT": lambda all_: all_.mqtt("energy/{}/energy"),
+    "powers of MQTT": lambda all_: all_.mqtt("energy/{}/power"),
+    "live view as JSON": Surfaces.live_json,
+    "cycle of the live view as JSON": Surfaces.live_json_cycle,
+    "Foxglove": Surfaces.foxglove,
+    "energy bag": Surfaces.energy_bag,
+}
+WITHOUT_SOURCE = {  # numbers alone; energy/summary beside them has it
+    "energies of topics", "powers of topics", "positions of energy", "velocities of energy",
+    "energies of energy/joints", "powers of energy/joints", "Foxglove", "energy bag",
+}  # fmt: skip
+OF_A_PART = {"energy/cycle", "cycle log", "cycle of the live view as JSON"}
+"""Those whose time is not that of the recording."""
 
 
-def of_interval(values: dict[str, object]) -> tuple[float, float]:
-    found = json.loads(json.dumps(values))
-    joints = sum(each["energy_J"] for each in found["joints"].values())
-    return joints + sum(found[f"{name}_J"] for name in PARTS), found["total_J"]
+@pytest.mark.parametrize("source", SOURCES)
+def test_on_every_surface(source: str, tmp_path: Path) -> None:
+    arm = Surfaces(source, tmp_path)
+    for name, surface in SURFACES.items():
+        given_ = surface(arm)
+        parts = given_.parts
+        assert set(parts) == {*JOINTS, *PARTS}, name
+        assert sum(parts.values()) == pytest.approx(given_.total, rel=1e-9), name
+        assert given_.model == pytest.approx(given_.total - parts["unexplained"], rel=1e-9), name
+        assert (parts["unexplained"] == 0.0) == (source == "modelled"), name
+        if name in WITHOUT_SOURCE:
+            continue
+        assert given_.source == source, name
+        wide = 0.25 if name in OF_A_PART else 0.06
+        assert given_.share == pytest.approx(SOURCES[source], abs=wide), name
+        if source == "measured" and name.startswith(("energies", "read", "live")):
+            assert given_.total == pytest.approx(arm.measured_energy(), rel=1e-9), name
 
 
-def of_prometheus(reading: ArmReading) -> tuple[float, float]:
-    values = ArmMetrics().values(reading)
-    parts, total = (
-        values[f"ur_energy_{name}"] for name in ("part_energy_joules", "total_energy_joules_total")
-    )
-    return sum(parts.values()), total["arm",]
-
-
-def of_opcua(reading: ArmReading) -> tuple[float, float]:
-    values = {name: each[SUM].value for name, each in metering_points(reading).items()}
-    return sum(values[name] for name in (*JOINTS, *map(str.title, PARTS))), values[MAIN]
-
-
-def of_views(reading: ArmReading) -> tuple[float, float]:
-    rows = (*joint_rows(reading), *part_rows(reading))
-    snapshot = reading.snapshot
-    return sum(row.energy for row in rows), snapshot.since_reset.net[snapshot.channels.arm["total"]]
-
-
-def test_on_every_surface() -> None:
-    reading, cycle, passed = reading_of(braking())
-    snapshot = reading.snapshot
-    values = numbers(snapshot, JOINTS)
-    energy, power, _ = energy_values([snapshot])[0]
-    interfaces = joint_interfaces(snapshot, JOINTS)
-    surfaces: dict[str, Callable[[], tuple[float, float]]] = {
-        "energies of topics": lambda: of_names(values, "energy/{}/energy"),
-        "powers of topics": lambda: of_names(values, "energy/{}/power"),
-        "positions of energy": lambda: of_row(energy_names(JOINTS), energy),
-        "velocities of energy": lambda: of_row(energy_names(JOINTS), power),
-        "energy/joints": lambda: of_names(
-            {name: each["electrical_energy"] for name, each in interfaces.items()}, "{}"
-        ),
-        "energy/summary": lambda: of_status(snapshot),
-        "energy/cycle": lambda: of_cycle(dict(cycle_status(cycle, snapshot.channels).values)),
-        "read_interval": lambda: of_interval(interval_energies(passed, snapshot.channels, JOINTS)),
-        "Prometheus": lambda: of_prometheus(reading),
-        "OPC UA": lambda: of_opcua(reading),
-        "live view": lambda: of_views(reading),
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_total_and_model_has_an_interval_of_its_own(source: str, tmp_path: Path) -> None:
+    arm = Surfaces(source, tmp_path)
+    net = arm.snapshot.since_reset.net
+    total = float(arm.channels.deviations_of_total(net))
+    model = float(arm.channels.deviations_of_model(net))
+    assert total > 0.0
+    # What is measured is known far better than what is modelled.
+    assert (total < 0.1 * model) == (source == "measured")
+    found = json.loads(json_line(arm.state))
+    stds = {
+        "total": [found["total_energy_std"], energy_std(arm, "total")],
+        "model": [found["model_energy_std"], energy_std(arm, "model")],
     }
-    for name, surface in surfaces.items():
-        parts, total = surface()
-        assert parts == pytest.approx(total, rel=1e-9), name
+    summary = {each.name: each.values for each in summary_statuses(arm.snapshot, JOINTS, "")}
+    interval = interval_energies(arm.passed, arm.channels, JOINTS)
+    points = metering_points(arm.reading)
+    for name, point in (("total", "Main"), ("model", "Model")):
+        stds[name].append(cast(float, summary[f"energy: {name}"]["energy_std_J"]))
+        stds[name].append(cast(float, interval[f"{name}_std_J"]))
+        stds[name].append(points[point][SUM].uncertainty * JOULES_PER_WATT_HOUR / CONFIDENCE)
+    assert stds["total"] == pytest.approx([total] * 5)
+    assert stds["model"] == pytest.approx([model] * 5)
+    over = arm.snapshot.seconds
+    of_power = float(arm.channels.deviations_of_total(arm.snapshot.power, over))
+    assert summary["energy: total"]["power_std_W"] == pytest.approx(of_power)
+    metrics = ArmMetrics().values(arm.reading)
+    assert metrics["ur_energy_total_power_std_watts"]["arm",] == pytest.approx(of_power)
+
+
+def energy_std(arm: Surfaces, name: str) -> float:
+    """Standard deviation in the topic energy [J]."""
+    return float(energy_values([arm.snapshot])[0][2][energy_names(JOINTS).index(name)])
 
 
 def test_counters_of_a_version_without_regeneration_sum_too() -> None:

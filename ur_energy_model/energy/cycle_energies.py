@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from ur_energy_model.energy.cycles import Mark
 from ur_energy_model.energy.meter import MeterReading
-from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.powers import PARTS, ArmState, Channels, TotalSource
 from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.errors import span
 from ur_energy_model.files import cell_text, check_target, new_file, user_path
@@ -28,7 +29,18 @@ UNITS = ("_J", "_W", "_s")
 MOST_SEEN = 2.05
 """Longest time with samples between two cycles that are apart by an outage, in cycles."""
 UNACCOUNTED = "unaccounted_s"
-"""The value that no earlier version has."""
+TOTAL_SOURCE = "total_source"
+MEASURED_SHARE = "total_measured_share"
+ADDED = (
+    UNACCOUNTED,
+    "total_energy_std_J",
+    "model_energy_J",
+    "model_energy_std_J",
+    "unexplained_energy_J",
+    TOTAL_SOURCE,
+    MEASURED_SHARE,
+)
+"""Values that logs of earlier versions may lack; they have no other names."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +80,22 @@ class Cycle:
         unseen = span(self.unaccounted)
         return f"{words}; {unseen} of it are without samples, and their energy is missing"
 
-    def summary(self, channels: Channels) -> dict[str, float]:
-        """Values in a fixed order, named with their units; `start` in s since 1970."""
-        net, arm = self.reading.net, channels.arm
+    def total_source(self, channels: Channels) -> TotalSource:
+        """Where the total of the cycle comes from."""
+        return channels.total_source(self.reading.net, self.reading.accounted)
+
+    def summary(self, channels: Channels) -> dict[str, Any]:
+        """Values in a fixed order, named with their units; `start` in s since 1970.
+
+        All are numbers but `total_source`, a text. Joints, standby, driver, regeneration and
+        unexplained sum to the total, all but the latter to the model.
+        """
+        net = self.reading.net
+        arm = channels.arm
         time = net[channels.state_time :][: len(ArmState)]
         energy = net[channels.state_energy :][: len(ArmState)]
         joints = zip(channels.joints, net[channels.per_joint["electrical_power"]], strict=True)
+        source = self.total_source(channels)
         values = {
             "start": 1e-9 * self.start,
             "duration_s": self.duration,
@@ -86,21 +108,27 @@ class Cycle:
             "idle_time_s": time.sum() - time[ArmState.MOVING],
             "idle_energy_J": energy.sum() - energy[ArmState.MOVING],
             **{f"{name}_energy_J": value for name, value in joints},
-            **{f"{name}_energy_J": net[arm[name]] for name in _PARTS},
+            **{f"{name}_energy_J": net[arm[name]] for name in (*PARTS, "unexplained", "model")},
+            "total_energy_std_J": channels.deviations_of_total(net),
+            "model_energy_std_J": channels.deviations_of_model(net),
+            MEASURED_SHARE: source.share,
         }
-        return {name: float(value) for name, value in values.items()}
+        numbers = {name: float(value) for name, value in values.items()}
+        return {**numbers, TOTAL_SOURCE: source.name}
 
 
-_PARTS = ("standby", "driver", "regeneration")
-
-
-def earlier_names(summary: Mapping[str, float]) -> dict[str, float]:
-    """Values of a summary under their names of earlier versions, which had no units."""
+def without_units(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a summary under names without units, which all but ADDED once had."""
     return {
         name[:-2] if name.endswith(UNITS) else name: value
         for name, value in summary.items()
         if name != UNACCOUNTED
     }
+
+
+def earlier_names(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a summary under their names of earlier versions, which had no units."""
+    return without_units({name: each for name, each in summary.items() if name not in ADDED})
 
 
 class CycleCounter:
@@ -188,7 +216,8 @@ LONGEST_HEADER = 10_000  # most bytes of the first line of a log
 class CycleLog:
     """Appends a row when a cycle ends; rows that cannot be written wait.
 
-    A log of an earlier version keeps its columns, and gets the one for the time without samples.
+    A log of an earlier version keeps its columns, and gets those of ADDED that it lacks. Its totals
+    are those of the model.
 
     Args:
         path: of the CSV file; its folder is created if missing.
@@ -230,8 +259,9 @@ class CycleLog:
                 what = "has other columns than a log of this arm"
                 self.problem = f"{self.path}: {what}; move it away"
                 return
-            if columns and UNACCOUNTED not in columns:
-                columns = self._with_unaccounted(columns)
+            missing = [name for name in ADDED if name not in columns]
+            if columns and missing:
+                columns = self._with_columns(columns, missing)
             self._write(columns)
             self._waiting.clear()
             self.problem = None
@@ -249,14 +279,14 @@ class CycleLog:
             return []
         return [name.strip() for name in header.split(",")] if header else []
 
-    def _with_unaccounted(self, columns: list[str]) -> list[str]:
-        """Add the column for the time without samples, unknown in the rows so far."""
+    def _with_columns(self, columns: list[str], added: list[str]) -> list[str]:
+        """Add columns, whose values are unknown in the rows so far; returns all of them."""
         with self.path.open("rb") as old, new_file(self.path, "wb") as file:
             for number, line in enumerate(old):
                 end = b"\r\n" if line.endswith(b"\r\n") else b"\n"
-                cell = b"" if number else UNACCOUNTED.encode()
-                file.write(line.rstrip(b"\r\n") + b"," + cell + end)
-        return [*columns, UNACCOUNTED]
+                cells = [""] * len(added) if number else added
+                file.write(line.rstrip(b"\r\n") + b"," + ",".join(cells).encode() + end)
+        return [*columns, *added]
 
     def _write(self, columns: list[str]) -> None:
         """Append the rows that wait to a log with these columns; none are those of a new log."""

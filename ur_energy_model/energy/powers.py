@@ -123,6 +123,11 @@ class TotalSource(NamedTuple):
         return words
 
 
+def explained_share(measured: float, unexplained: float) -> float | None:
+    """Share of a measured energy [J] that the model explains; None where nothing is measured."""
+    return 1.0 - unexplained / measured if measured > 0.0 else None
+
+
 class Channels:
     """Columns of the power matrix [samples, channels] of an arm with n joints.
 

@@ -34,9 +34,10 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
     TotalSource,
+    explained_share,
 )
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
-from ur_energy_model.energy.recording_energy import explained_share, measured_powers
+from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.repetition import MOST_MARKS
 from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.errors import InputError, MissingFieldError

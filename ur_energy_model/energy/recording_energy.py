@@ -36,6 +36,7 @@ from ur_energy_model.energy.powers import (
     PowerTable,
     TotalSource,
     energy_json,
+    explained_share,
 )
 from ur_energy_model.energy.telemetry_checks import (
     check_robot,
@@ -289,11 +290,6 @@ def _source_json(summaries: Sequence[EnergySummary]) -> dict[str, Any]:
         "total_measured_share": source.share,
         "explained_share": explained,
     }
-
-
-def explained_share(measured: float, unexplained: float) -> float | None:
-    """Share of a measured energy [J] that the model explains; None where nothing is measured."""
-    return 1.0 - unexplained / measured if measured > 0.0 else None
 
 
 def common_serials(serials: Sequence[Mapping[str, str | None]]) -> dict[str, str | None]:

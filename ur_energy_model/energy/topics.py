@@ -11,10 +11,15 @@ from functools import lru_cache
 import numpy as np
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.cycle_energies import Cycle, earlier_names
+from ur_energy_model.energy.cycle_energies import (
+    MEASURED_SHARE,
+    TOTAL_SOURCE,
+    Cycle,
+    earlier_names,
+)
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
-from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.powers import ArmState, Channels, explained_share
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.errors import unsigned_zeros
@@ -22,10 +27,13 @@ from ur_energy_model.robot_modes import ROBOT_MODES, SAFETY_MODES
 from ur_energy_model.telemetry.bag.messages import ERROR, OK, WARN, Status
 from ur_energy_model.typing import Array, Indices
 
-PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
-"""Parts of the arm besides its joints, and their channels; together they are the total."""
-ARM_NAMES = (*PARTS, "unexplained", "total", "model", "bus", "wall")
-"""Names behind those of the joints; the parts and what they leave unexplained are the total."""
+MODEL_PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regeneration"}
+"""Modelled parts of the arm besides its joints, and their channels; together they are the model."""
+PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
+"""What sums to the total with the joints, and its channels: the modelled parts, and what they leave
+unexplained of a measured total."""
+ARM_NAMES = (*PARTS, "total", "model", "bus", "wall")
+"""Names behind those of the joints."""
 STAMPED_ARM_NAMES = ("total", "bus", "standby")
 """Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
@@ -42,7 +50,7 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
         Energy since reset (J); mean power since the previous message (W), its derivative; standard
         uncertainty of the energy (J), known for the joints, `standby`, `unexplained`, `total`,
         `model` and `wall`. Joints, standby, drivers, regeneration and unexplained sum to the total,
-        which is measured where the bus power is, else the model. `bus` is NaN if it is not
+        which is measured where the bus power is, else the model's. `bus` is NaN if it is not
         measured; `wall` is by the model of the supply, measured or generic.
     """
     columns = snapshots[0].channels
@@ -98,10 +106,9 @@ def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dic
         joint: {name: float(values[i]) for name, values in of_joints.items()}
         for i, joint in enumerate(joints)
     }
-    whole = ("unexplained", "model", "total")
-    for name, channel in {**PARTS, **dict(zip(whole, whole, strict=True))}.items():
+    sums = {key: float(values.sum()) for key, values in of_joints.items()}
+    for name, channel in {**PARTS, "model": "model", "total": "total"}.items():
         column = columns.arm[channel]
-        sums = {key: float(values.sum()) for key, values in of_joints.items()}
         electrical = {"electrical_power": power[column], "electrical_energy": net[column]}
         electrical = {key: float(value) for key, value in electrical.items()}
         out[name] = {**sums, **electrical} if name == "total" else electrical
@@ -120,7 +127,7 @@ _ARM_TOPICS: dict[str, tuple[topics.Topic, ...]] = {
     "bus": (topics.BUS_ENERGY, topics.BUS_POWER),
     "wall": (topics.WALL_ENERGY, topics.WALL_POWER),
 }
-"""Topics of energy and power by name; those of the joints and parts sum to the total's."""
+"""Topics of energy and power by name; those of the joints and PARTS sum to the total's."""
 
 
 @lru_cache(maxsize=8)
@@ -146,7 +153,7 @@ def number_topics(joints: Sequence[str]) -> tuple[topics.Topic, ...]:
 def numbers(
     snapshot: Snapshot, joints: Sequence[str], energies: Array | None = None
 ) -> dict[str, float]:
-    """All values by topic, those of a measured bus only; from `energy_values` if there are some."""
+    """All values by topic, those of the bus where it is measured; from `energy_values` if given."""
     values = (energy_values([snapshot])[0] if energies is None else energies).tolist()
     places = number_places(tuple(joints)).items()
     found = {topic.name: values[row][column] for topic, (row, column) in places}
@@ -183,10 +190,29 @@ def color(level: float) -> tuple[float, float, float, float]:
 # Content of the diagnostic topics below energy/ and of the response of ~/read_interval.
 
 
+def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]:
+    """Where the total of a reading comes from, and what the model explains of its measured part.
+
+    Returns:
+        `total_source` ("measured", "modelled" or "mixed"); `total_measured_share`, of the time in
+        which it is measured; `explained_share`, modelled over measured energy in that time, None
+        where nothing is measured.
+    """
+    source = columns.total_source(reading.net, reading.accounted)
+    bus = float(reading.net[columns.arm["bus"]])
+    unexplained = float(reading.net[columns.arm["unexplained"]])
+    return {
+        TOTAL_SOURCE: source.name,
+        MEASURED_SHARE: source.share,
+        "explained_share": explained_share(bus, unexplained),
+    }
+
+
 def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) -> list[Status]:
     """One status per joint, then total, model, bus, wall, state and counters.
 
-    `model` is the path of the model file.
+    `model` is the path of the model file. In "energy: total", motors, standby, driver, regeneration
+    and unexplained sum to the total.
     """
     columns = snapshot.channels
     power = snapshot.power
@@ -198,7 +224,6 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     electrical = parts["electrical_power"]
     power_std, total_std = columns.deviations(power, snapshot.seconds)
     energy_std, total_energy_std = columns.deviations(net)
-    source = snapshot.total_source
     of_joints: dict[str, Array] = {
         "electrical_power_W": power[electrical],
         "electrical_power_std_W": power_std,
@@ -225,25 +250,29 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     of_total: dict[str, object] = {
         "power_W": power[arm["total"]],
         "power_std_W": total_std,
-        **{f"{name}_power_W": power[arm[name]] for name in (*PARTS.values(), "unexplained")},
+        **{f"{name}_power_W": power[arm[name]] for name in PARTS.values()},
+        "motors_power_W": power[electrical].sum(),
         "energy_J": net[arm["total"]],
         "energy_std_J": total_energy_std,
         "energy_ever_J": ever.net[arm["total"]],
-        **{f"{name}_energy_J": net[arm[name]] for name in (*PARTS.values(), "unexplained")},
+        **{f"{name}_energy_J": net[arm[name]] for name in PARTS.values()},
+        "unexplained_energy_std_J": columns.deviations_of_unexplained(net),
         "motors_energy_J": net[electrical].sum(),
         "motors_mechanical_energy_J": net[parts["mechanical_power"]].sum(),
-        "total_source": source.name,
-        "measured_share": source.share,
+        **source_values(reset, columns),
+        "total_source_ever": snapshot.total_source_ever.name,
+        "total_measured_share_ever": snapshot.total_source_ever.share,
     }
     watts = power[arm["total"]]
-    out.append(_status("energy: total", f"{watts:.1f} W, {source.words()}", of_total))
+    out.append(
+        _status("energy: total", f"{watts:.1f} W, {snapshot.total_source.words()}", of_total)
+    )
     of_model: dict[str, object] = {
         "power_W": power[arm["model"]],
         "power_std_W": columns.deviations_of_model(power, snapshot.seconds),
         "energy_J": net[arm["model"]],
         "energy_std_J": columns.deviations_of_model(net),
         "energy_ever_J": ever.net[arm["model"]],
-        "unexplained_energy_std_J": columns.deviations_of_unexplained(net),
     }
     out.append(_status("energy: model", f"{power[arm['model']]:.1f} W", of_model))
     if snapshot.bus_measured:
@@ -362,6 +391,8 @@ def prediction_statuses(
         text += f"; optimized {optimized.total:.0f} J, at most {optimized.peak_power:.0f} W"
     if net is not None and measured is not None and channels is not None:
         total["measured_energy_J"] = net[channels.arm["total"]]
+        total["measured_energy_std_J"] = channels.deviations_of_total(net)
+        total |= source_values(measured, channels)
         total["measured_bus_energy_J"] = net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
         text += f"; measured {net[channels.arm['total']]:.0f} J"
@@ -383,12 +414,17 @@ def interval_energies(
 ) -> dict[str, object]:
     """Energies of an interval, as ~/read_interval returns them (JSON)."""
     part = columns.per_joint["electrical_power"]
+    net = passed.net
     return {
         "accounted_s": passed.accounted,
         "unaccounted_s": passed.unaccounted,
-        "total_J": float(passed.net[columns.arm["total"]]),
-        **{f"{name}_J": float(passed.net[columns.arm[each]]) for name, each in PARTS.items()},
-        "bus_J": float(passed.net[columns.arm["bus"]]),
+        "total_J": float(net[columns.arm["total"]]),
+        "total_std_J": float(columns.deviations_of_total(net)),
+        **source_values(passed, columns),
+        **{f"{name}_J": float(net[columns.arm[each]]) for name, each in PARTS.items()},
+        "model_J": float(net[columns.arm["model"]]),
+        "model_std_J": float(columns.deviations_of_model(net)),
+        "bus_J": float(net[columns.arm["bus"]]),
         "joints": {
             joint: {
                 "energy_J": float(passed.net[part][i]),

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as Xml
 import yaml
 
 from ur_energy_model import topics_and_services as topics
-from ur_energy_model.energy.topics import PARTS, energy_names
+from ur_energy_model.energy.topics import MODEL_PARTS, energy_names
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import config_file
 
@@ -82,7 +82,7 @@ class ArmTopics:
             "Whole arm [W]": (
                 Curve("total", POWER, "total"),
                 Curve("model", POWER, "model"),
-                *(Curve(part, POWER, part) for part in PARTS),
+                *(Curve(part, POWER, part) for part in MODEL_PARTS),
             ),
             JOINT_PLOTS[0]: tuple(Curve(joint, POWER, joint) for joint in self.joints),
             "Energy since reset [J]": (
@@ -90,7 +90,7 @@ class ArmTopics:
                 Curve("model", ENERGY, "model"),
             ),
             JOINT_PLOTS[1]: tuple(Curve(joint, ENERGY, joint) for joint in self.joints),
-            "Total less model [W]": (Curve("unexplained", POWER, "unexplained"),),
+            "Unexplained: total less model [W]": (Curve("unexplained", POWER, "unexplained"),),
         }
 
 

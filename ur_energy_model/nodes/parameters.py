@@ -205,8 +205,8 @@ class EstimatorParameters(LiveParameters):
         limits=(0.0, 100.0), changeable=True,
     )
     drift_alarm: float = option(
-        5.0, "mean of model minus bus power that raises a warning", unit="W", limits=(0.1, 1000.0),
-        changeable=True,
+        5.0, "mean unexplained power (measured less modelled) that raises a warning", unit="W",
+        limits=(0.1, 1000.0), changeable=True,
     )
     drift_time: float = option(
         60.0, "time constant of the mean in drift_alarm", unit="s", limits=(1.0, 86400.0),

@@ -17,8 +17,8 @@ from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
-from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
-from ur_energy_model.energy.recording_energy import Rereading, explained_share
+from ur_energy_model.energy.powers import ArmState, Channels, TotalSource, explained_share
+from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
 from ur_energy_model.errors import InputError

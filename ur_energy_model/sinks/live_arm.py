@@ -21,7 +21,7 @@ from ur_energy_model.energy.profile import Part
 from ur_energy_model.energy.program import Script
 from ur_energy_model.energy.source_reader import SourceReader
 from ur_energy_model.energy.telemetry_checks import check_robot
-from ur_energy_model.energy.topics import PARTS, interval_energies
+from ur_energy_model.energy.topics import MODEL_PARTS, PARTS, interval_energies
 from ur_energy_model.energy.work_log import WorkLog
 from ur_energy_model.errors import UrEnergyError, WrongRobotError
 from ur_energy_model.model.energy_model import EnergyModel
@@ -145,9 +145,13 @@ def joint_rows(reading: ArmReading) -> tuple[JointRow, ...]:
 
 
 def part_rows(reading: ArmReading) -> tuple[JointRow, ...]:
-    """A row for standby, drivers and regeneration; with the joints they sum to the total."""
+    """A row for standby, drivers, regeneration and unexplained: with the joints, the total.
+
+    The last is left out where nothing of the total is measured.
+    """
     snapshot, net = reading.snapshot, reading.snapshot.since_reset.net
-    columns = ((name, snapshot.channels.arm[channel]) for name, channel in PARTS.items())
+    shown = MODEL_PARTS if snapshot.total_source.name == "modelled" else PARTS
+    columns = ((name, snapshot.channels.arm[channel]) for name, channel in shown.items())
     return tuple(JointRow(name, float(snapshot.power[k]), float(net[k])) for name, k in columns)
 
 

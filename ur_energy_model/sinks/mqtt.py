@@ -43,6 +43,7 @@ from pysparkplug import (
 )
 from pysparkplug._protobuf import Payload
 
+from ur_energy_model.energy.cycle_energies import MEASURED_SHARE, TOTAL_SOURCE
 from ur_energy_model.energy.topics import number_topics
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import open_regular, write_text
@@ -327,6 +328,7 @@ class StoredReading:
     values: array[float]  # W and J
     state: str  # of the arm, in lower case
     lost: int  # number of samples lost so far
+    source: tuple[str, float]  # of the total since reset: its name, and the share of time measured
     cycle: tuple[Value, ...] | None = None  # figures of the last one, None before the first
 
 
@@ -361,7 +363,9 @@ class ReadingStore:
         for each in reading.cycles[-1:]:
             cycle = tuple(reading.figures_of(each).values())
         stamp, values = reading.stamp // 1_000_000, array("d", numbers.values())
-        kept = (reading.state, reading.link.losses.samples, cycle)
+        source = reading.snapshot.total_source
+        lost = reading.link.losses.samples
+        kept = (reading.state, lost, (source.name, source.share), cycle)
         stored = StoredReading(reading.arm, stamp, self._names, values, *kept)
         with self._lock:
             if len(self._readings) >= self._most:
@@ -390,6 +394,14 @@ OTHERS: dict[str, tuple[DataType, str]] = {
         "state of the arm: off, braked, standstill, moving, protective_stop",
     ),
     "samples_lost": (DataType.INT64, "samples lost so far on the way from the controller"),
+    TOTAL_SOURCE: (
+        DataType.STRING,
+        "where energy/total comes from since reset: measured, modelled or mixed",
+    ),
+    MEASURED_SHARE: (
+        DataType.DOUBLE,
+        "share of the time since reset in which it is measured, 0 to 1",
+    ),
     "energy/cycle/number": (DataType.INT64, "number of the cycle that ended last"),
     "energy/cycle/energy": (DataType.DOUBLE, "energy of the whole arm in that cycle [J]"),
     "energy/cycle/duration": (DataType.DOUBLE, "its duration [s]"),
@@ -399,6 +411,16 @@ OTHERS: dict[str, tuple[DataType, str]] = {
     ),
     "energy/cycle/peak_power": (DataType.DOUBLE, "largest power of the whole arm in it [W]"),
     "energy/cycle/program": (DataType.STRING, "name of the program that was loaded"),
+    "energy/cycle/model_energy": (DataType.DOUBLE, "sum of the modelled parts in that cycle [J]"),
+    "energy/cycle/unexplained_energy": (DataType.DOUBLE, "its energy less that of the model [J]"),
+    f"energy/cycle/{TOTAL_SOURCE}": (
+        DataType.STRING,
+        "where the energy of that cycle comes from: measured, modelled or mixed",
+    ),
+    f"energy/cycle/{MEASURED_SHARE}": (
+        DataType.DOUBLE,
+        "share of its time that is measured, 0 to 1",
+    ),
 }
 """Types and descriptions of the metrics that are no ROS topics of numbers."""
 CYCLE = tuple(name for name in OTHERS if name.startswith("energy/cycle/"))
@@ -412,7 +434,8 @@ def values_of(reading: StoredReading) -> dict[str, Value]:
         name: value if math.isfinite(value) else None for name, value in numbers
     }
     cycle = reading.cycle or (None,) * len(CYCLE)
-    return values | dict(zip(OTHERS, (reading.state, reading.lost, *cycle), strict=True))
+    others = (reading.state, reading.lost, *reading.source, *cycle)
+    return values | dict(zip(OTHERS, others, strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from asyncua import Server, ua
 
+from ur_energy_model.energy.cycle_energies import MEASURED_SHARE, TOTAL_SOURCE, UNACCOUNTED
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.topics import PARTS
 from ur_energy_model.files import config_file
 from ur_energy_model.sinks.sink import ArmActions, ArmReading
 
@@ -60,7 +62,13 @@ SECOND = _unit("SEC", "s", "second [unit of time]")
 # Metering points of an arm, with the measurement identifiers of OPC 34100.
 
 # Metering points besides the joints; Main is the well-known name of OPC 40001-4.
-MAIN, BUS, STANDBY, DRIVERS, REGENERATION = "Main", "Bus", "Standby", "Drivers", "Regeneration"
+MAIN = "Main"
+MODEL = "Model"
+BUS = "Bus"
+PART_POINTS = {name.title(): channel for name, channel in PARTS.items()}
+"""Points whose energies sum to that of MAIN with those of the joints, and their channels."""
+AGAIN = (MODEL, BUS)
+"""Points with the energy of MAIN once more, as the model or as the bus has it."""
 JOULES_PER_WATT_HOUR = 3600.0
 ACCURACY_CLASSES: tuple[float, ...] = (
     0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 5.0, 10.0, 20.0,
@@ -111,10 +119,12 @@ class Measurement(NamedTuple):
 def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement]]:
     """All measurements of a reading, by metering point; BUS only where it is measured.
 
+    MAIN is measured where the bus power is, else modelled; joints and PART_POINTS sum to it.
+
     The uncertainties of import and export are that of their difference.
     """
     columns, energy = reading.snapshot.channels, reading.snapshot.since_reset
-    channels = {MAIN: "total", STANDBY: "standby", DRIVERS: "driver", REGENERATION: "regeneration"}
+    channels = {MAIN: "total", **PART_POINTS, MODEL: "model"}
     if reading.snapshot.bus_measured:
         channels[BUS] = "bus"
     positions = {point: columns.arm[channel] for point, channel in channels.items()}
@@ -129,9 +139,14 @@ def metering_points(reading: ArmReading) -> dict[str, dict[Quantity, Measurement
         (SUM, energy.net, energy.net, hour),
     ):
         over = reading.snapshot.seconds if quantity is POWER else None
-        joints, total = columns.deviations(uncertain, over)
+        joints = columns.deviations_of_joints(uncertain)
         known = dict(zip(reading.joints, joints.tolist(), strict=True))
-        known |= {MAIN: total, STANDBY: columns.deviation_of_standby(uncertain)}
+        known |= {
+            MAIN: float(columns.deviations_of_total(uncertain, over)),
+            MODEL: float(columns.deviations_of_model(uncertain, over)),
+            "Unexplained": float(columns.deviations_of_unexplained(uncertain, over)),
+            "Standby": float(columns.deviation_of_standby(uncertain)),
+        }
         for point, column in positions.items():
             half = CONFIDENCE * known.get(point, math.nan)
             found[point][quantity] = Measurement(float(values[column]) / unit, half / unit)
@@ -148,8 +163,21 @@ def plain_values(reading: ArmReading) -> dict[str, tuple[float | str, ua.Variant
         for name, value in reading.numbers().items()
     }
     lost = reading.link.losses.samples
-    out |= {"state": (reading.state, None), "samples_lost": (lost, None)}
-    units = {"energy": JOULE, "duration": SECOND, "unaccounted_s": SECOND, "peak_power": WATT}
+    source = reading.snapshot.total_source
+    out |= {
+        "state": (reading.state, None),
+        "samples_lost": (lost, None),
+        TOTAL_SOURCE: (source.name, None),
+        MEASURED_SHARE: (source.share, None),
+    }
+    units = {
+        "energy": JOULE,
+        "model_energy": JOULE,
+        "unexplained_energy": JOULE,
+        "duration": SECOND,
+        UNACCOUNTED: SECOND,
+        "peak_power": WATT,
+    }
     for cycle in reading.cycles[-1:]:
         for name, value in reading.figures_of(cycle).items():
             out[f"energy/cycle/{name}"] = value if value is not None else "", units.get(name)
@@ -213,7 +241,7 @@ LONGEST_REASON = 200  # most characters of the reason of a reset that are kept
 _INTERVAL = {
     "accounted_s": "time of the interval that was measured [s]",
     "unaccounted_s": "time of the interval without samples [s]",
-    "total_J": "energy of the whole arm [J]",
+    "total_J": "energy of the whole arm [J], measured where the bus is",
     "bus_J": "measured energy of the bus [J]",
 }
 
@@ -363,7 +391,7 @@ class MachineNodes:
             await self._add(point, f"{point}/ApplicationTag", ECM, value=variant(""), writable=True)
             if point == MAIN:
                 await self._add(point, START, IA, value=ua.Variant(None, ua.VariantType.DateTime))
-            elif point != BUS:  # which measures the energy of MAIN once more
+            elif point not in AGAIN:
                 items = [
                     ua.AddReferencesItem(
                         SourceNodeId=self._id(start),

@@ -214,6 +214,10 @@ class ArmMetrics:
     def _cycle(self, place: int) -> Values:
         return {} if self.last_cycle is None else {(): self.last_cycle[place]}
 
+    def _source(self) -> Values:
+        now = self.snapshot.total_source_ever.name
+        return {(name,): float(name == now) for name in SOURCE_NAMES}
+
     def _info(self) -> Values:
         robot = self.reading.robot
         return {("" if robot is None else robot.name, self.reading.model): 1.0}
@@ -233,7 +237,13 @@ class Metric(NamedTuple):
         return self.name.endswith("_total")
 
 
-_ARM, _JOINT, _STATE, _PART = ("arm",), ("arm", "joint"), ("arm", "state"), ("arm", "part")
+_ARM = ("arm",)
+_JOINT = ("arm", "joint")
+_STATE = ("arm", "state")
+_PART = ("arm", "part")
+_SOURCE = ("arm", "source")
+SOURCE_NAMES = ("measured", "modelled", "mixed")
+"""All names of a TotalSource."""
 _HIGHEST = (
     "since the state file was made: the highest value so far, so that it never decreases; what is "
     "given back is deducted from later gains"
@@ -249,10 +259,11 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
      lambda m: m._part(m.snapshot.highest, "mechanical_power")),
     ("joint_temperature_celsius", _JOINT, "Temperature of the joint.",
      lambda m: m._joints(m.snapshot.temperature)),
-    ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included.",
+    ("total_power_watts", _ARM, "Power of the whole arm, standby and drivers included: measured "
+     "where the bus power is, else modelled.",
      lambda m: m._channel(m.snapshot.power, "total")),
     ("total_power_std_watts", _ARM, "Standard uncertainty of the power of the whole arm.",
-     lambda m: {(): m.columns.deviations(m.snapshot.power, m.snapshot.seconds)[1]}),
+     lambda m: {(): float(m.columns.deviations_of_total(m.snapshot.power, m.snapshot.seconds))}),
     ("total_energy_joules_total", _ARM, f"Energy of the whole arm {_HIGHEST}.",
      lambda m: m._channel(m.snapshot.highest, "total")),
     ("bus_power_watts", _ARM, "Measured bus voltage times current.",
@@ -267,15 +278,24 @@ _TABLE: tuple[tuple[str, tuple[str, ...], str, Callable[[ArmMetrics], Values]], 
      lambda m: m._channel(m.snapshot.power, "standby")),
     ("drivers_power_watts", _ARM, "Power lost in the drivers.",
      lambda m: m._channel(m.snapshot.power, "driver")),
-    ("regeneration_power_watts", _ARM, "What the supply cannot take back; joints, standby, drivers "
-     "and this sum to the total power.", lambda m: m._channel(m.snapshot.power, "regeneration")),
-    ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
-     "deducted, of each joint, standby, drivers and regeneration; they sum to "
-     "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
-    ("model_power_watts", _ARM, "Sum of the modelled parts.",
-     lambda m: m._channel(m.snapshot.power, "model")),
-    ("unexplained_power_watts", _ARM, "Total less model.",
+    ("regeneration_power_watts", _ARM, "What the supply cannot take back.",
+     lambda m: m._channel(m.snapshot.power, "regeneration")),
+    ("unexplained_power_watts", _ARM, "Total less model, 0 where the total is modelled; joints, "
+     "standby, drivers, regeneration and this sum to the total power.",
      lambda m: m._channel(m.snapshot.power, "unexplained")),
+    ("part_energy_joules", _PART, "Energy since the state file was made, what was given back "
+     "deducted, of each joint, standby, drivers, regeneration and what is unexplained; they sum to "
+     "ur_energy_total_energy_joules_total.", ArmMetrics._part_energies),
+    ("model_power_watts", _ARM, "Sum of the modelled parts: joints, standby, drivers and "
+     "regeneration.", lambda m: m._channel(m.snapshot.power, "model")),
+    ("model_power_std_watts", _ARM, "Standard uncertainty of the sum of the modelled parts.",
+     lambda m: {(): float(m.columns.deviations_of_model(m.snapshot.power, m.snapshot.seconds))}),
+    ("model_energy_joules_total", _ARM, f"Energy of the modelled parts {_HIGHEST}.",
+     lambda m: m._channel(m.snapshot.highest, "model")),
+    ("total_source", _SOURCE, "1 for where ur_energy_total_energy_joules_total comes from "
+     "(measured, modelled or mixed), 0 for the others.", ArmMetrics._source),
+    ("total_measured_ratio", _ARM, "Share of the counted time in which that energy is measured, 0 "
+     "to 1.", lambda m: {(): m.snapshot.total_source_ever.share}),
     ("state_power_watts", _STATE, "Power of the whole arm while in this state, 0 in any other.",
      lambda m: m._states(m.snapshot.power, m.columns.state_energy)),
     ("state_energy_joules_total", _STATE, f"Energy of the whole arm in this state {_HIGHEST}.",

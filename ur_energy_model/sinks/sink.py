@@ -14,7 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
+from ur_energy_model.energy.cycle_energies import (
+    MEASURED_SHARE,
+    TOTAL_SOURCE,
+    UNACCOUNTED,
+    Cycle,
+)
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.topics import numbers
 from ur_energy_model.errors import problem_words
@@ -55,7 +60,10 @@ class ArmReading:
         return float(cycle.reading.net[self.snapshot.channels.arm["total"]])
 
     def figures_of(self, cycle: Cycle) -> dict[str, float | str | None]:
-        """Number, energy [J], times [s], largest total power [W] and program of a cycle."""
+        """Number, energies [J], times [s], largest total power [W] and program of a cycle."""
+        channels = self.snapshot.channels
+        net = cycle.reading.net
+        source = cycle.total_source(channels)
         return {
             "number": cycle.number,
             "energy": self.energy_of(cycle),
@@ -63,6 +71,10 @@ class ArmReading:
             UNACCOUNTED: cycle.unaccounted,
             "peak_power": cycle.peak_power,
             "program": cycle.program,
+            "model_energy": float(net[channels.arm["model"]]),
+            "unexplained_energy": float(net[channels.arm["unexplained"]]),
+            TOTAL_SOURCE: source.name,
+            MEASURED_SHARE: source.share,
         }
 
 

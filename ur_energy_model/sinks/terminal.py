@@ -28,9 +28,11 @@ from rich.live import Live
 from rich.text import Text
 
 from ur_energy_model.codec import plain
-from ur_energy_model.energy.cycle_energies import UNACCOUNTED, earlier_names
+from ur_energy_model.energy.cycle_energies import UNACCOUNTED, without_units
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
+from ur_energy_model.energy.powers import explained_share
+from ur_energy_model.energy.topics import source_values
 from ur_energy_model.errors import one_line, span, unsigned_zeros
 from ur_energy_model.interrupts import leave_closed_terminal
 from ur_energy_model.model.wall import MEASURED
@@ -146,23 +148,60 @@ def joules(value: float) -> str:
     return f"{value / factor:.{2 if abs(value) < 1e2 * factor else 1}f} {prefix}J"
 
 
+def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """Channels of the whole arm that say something of their own: a modelled total is the model."""
+    of_source = {
+        "measured": ("total", "model"),  # and the total is that of the bus
+        "mixed": ("total", "model", "bus"),
+        "modelled": ("total",),
+    }
+    return of_source[snapshot.total_source.name]
+
+
 def _powers(snapshot: Snapshot) -> dict[str, float]:
-    """Power [W] of arm, measured bus and wall."""
+    """Power [W] of arm, model and measured bus, as far as they differ, and of the wall."""
     columns, power = snapshot.channels, snapshot.power
-    names = ("total", "bus") if snapshot.bus_measured else ("total",)
-    found = {name: float(power[columns.arm[name]]) for name in names}
+    found = {name: float(power[columns.arm[name]]) for name in _shown_names(snapshot)}
     return {**found, "wall": float(columns.value_at_wall(power))}
 
 
 def _energies(snapshot: Snapshot) -> dict[str, str]:
-    """Energy of the same, modelled ones with 95 % intervals."""
+    """Energy of the same, with 95 % intervals, and where it comes from."""
     columns, net = snapshot.channels, snapshot.since_reset.net
-    half, (energy, std) = CONFIDENCE * columns.deviations(net)[1], map(float, columns.at_wall(net))
-    found = {"total": f"{joules(float(net[columns.arm['total']]))} ± {joules(half)}"}
-    if snapshot.bus_measured:
-        found["bus"] = f"{joules(float(net[columns.arm['bus']]))} measured"
+    source = snapshot.total_source
+    found = {name: joules(float(net[columns.arm[name]])) for name in _shown_names(snapshot)}
+    total_std = float(columns.deviations_of_total(net))
+    total = with_interval(float(net[columns.arm["total"]]), CONFIDENCE * total_std)
+    found["total"] = f"{total} {source.name}"
+    if source.name == "mixed":
+        found["total"] += f", {100.0 * source.share:.1f} % of the time measured"
+    if "model" in found:
+        model_std = float(columns.deviations_of_model(net))
+        found["model"] = with_interval(float(net[columns.arm["model"]]), CONFIDENCE * model_std)
+    if "model" in found and (explained := _explained(snapshot)) is not None:
+        found["model"] += f" (explains {100.0 * explained:.1f} %)"
+    wall, wall_std = map(float, columns.at_wall(net))
     words = "" if columns.wall.source == MEASURED else " not measured"
-    return {**found, "wall": f"{joules(energy)} ± {joules(CONFIDENCE * std)}{words}"}
+    found["wall"] = f"{with_interval(wall, CONFIDENCE * wall_std)}{words}"
+    return found
+
+
+def _explained(snapshot: Snapshot) -> float | None:
+    """Share of the measured energy since reset that the model explains; None without any."""
+    arm, net = snapshot.channels.arm, snapshot.since_reset.net
+    return explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
+
+
+def with_interval(value: float, half: float) -> str:
+    """An energy and half the width of its interval [J], which is not rounded to zero."""
+    if not (0.0 < half < 1.0 and abs(value) < 1e4):
+        return f"{joules(value)} ± {joules(half)}"
+    decimals = min(-math.floor(math.log10(half)), MOST_DECIMALS)
+    least = 10.0**-decimals
+    return unsigned_zeros(f"{value:,.{decimals}f} J ± {max(half, least):.{decimals}f} J")
+
+
+MOST_DECIMALS = 3  # of an energy [J]
 
 
 # The live view on a terminal of any size.
@@ -173,7 +212,8 @@ class LiveView:
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         self._ascii_only = ascii_only
-        self.history = {name: deque[float](maxlen=SECONDS) for name in ("total", "bus", "wall")}
+        names = ("total", "model", "bus", "wall")
+        self.history = {name: deque[float](maxlen=SECONDS) for name in names}
         self._lowest = self._largest = 0.0
 
     def add(self, state: LiveState) -> None:
@@ -493,8 +533,15 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
             "accounted_s": snapshot.since_reset.accounted,
             "unaccounted_s": snapshot.since_reset.unaccounted,
             "values": reading.numbers(),
-            "total_energy_std": channels.deviations(net)[1],
+            "total_energy_std": float(channels.deviations_of_total(net)),
+            "model_energy_std": float(channels.deviations_of_model(net)),
+            "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
+            **source_values(snapshot.since_reset, channels),
             "joints": [row._asdict() for row in joint_rows(reading)],
+            "parts": [
+                {"name": row.name, "power": row.power, "energy": row.energy}
+                for row in part_rows(reading)
+            ],
             "reset_time": snapshot.reset_time,
         }
         cycle = state.cycle
@@ -507,7 +554,7 @@ def json_line(state: LiveState, ended: Mapping[str, Any] | None = None) -> str:
             content["cycle"] = {
                 "number": cycle.number,
                 "program": cycle.program,
-                **earlier_names(cycle.summary(channels)),
+                **without_units(cycle.summary(channels)),
                 UNACCOUNTED: cycle.unaccounted,
             }
     return json.dumps(plain({**content, **(ended or {})}), allow_nan=False)
