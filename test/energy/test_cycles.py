@@ -25,7 +25,7 @@ from test.optimization.simulated_cycle import (
     recorded,
 )
 from test.small_disk import SmallDisk, small_disk
-from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
+from ur_energy_model.energy.cycle_energies import ADDED, Cycle, CycleCounter, CycleLog
 from ur_energy_model.energy.cycles import CycleDetector, Trigger
 from ur_energy_model.energy.live import LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import MeterReading
@@ -83,6 +83,7 @@ def test_each_cycle_has_the_energy_of_its_samples(tmp_path: Path, size: int) -> 
     with log.open(newline="") as file:
         rows = list(csv.DictReader(file))
     first = done[0].summary(estimator.channels)
+    assert rows[0]["total_source"] == first.pop("total_source") == "measured"
     assert {key: float(rows[0][key]) for key in first} == pytest.approx(first)
     assert [cycle.number for cycle in done] == [1, 2]
     power, time = total(telemetry), telemetry.time
@@ -410,19 +411,27 @@ def cycle(number: int) -> Cycle:
 OLD_LOG = b"cycle,ended,start,duration,total_energy,a_joint_energy\r\n1,then,5.0,1.0,20.0,3.0\r\n"
 
 
-def test_a_log_of_an_earlier_version_keeps_its_columns_and_gets_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", [b"", b",unaccounted_s"])
+def test_a_log_of_an_earlier_version_keeps_its_columns_and_gets_those_it_lacks(
+    tmp_path: Path, header: bytes
+) -> None:
     path = tmp_path / "cycles.csv"
-    path.write_bytes(OLD_LOG)
+    first_line, row, _ = OLD_LOG.split(b"\r\n")
+    cells = b",0.5" if header else b""
+    path.write_bytes(b"\r\n".join([first_line + header, row + cells, b""]))
     log, seen = CycleLog(path), cycle(7)
     log.append(seen, CHANNELS)
     log.append(replace(seen, reading=replace(seen.reading, unaccounted=2.5)), CHANNELS)
     assert log.problem is None
     with path.open(newline="") as file:
         first, *rows = csv.DictReader(file)
-    assert list(first) == [*OLD_LOG.split(b"\r")[0].decode().split(","), "unaccounted_s"]
-    assert (first["total_energy"], first["unaccounted_s"]) == ("20.0", "")
+    assert list(first) == [*first_line.decode().split(","), *ADDED]
+    unaccounted = "0.5" if header else ""
+    assert (first["total_energy"], first["unaccounted_s"]) == ("20.0", unaccounted)
+    assert [first[name] for name in ADDED[1:]] == [""] * len(ADDED[1:])
     assert [(row["cycle"], row["unaccounted_s"]) for row in rows] == [("7", "0.0"), ("7", "2.5")]
-    assert all(None not in row for row in rows)
+    assert [row["total_source"] for row in rows] == ["modelled"] * 2
+    assert all(None not in row for row in (first, *rows))
 
 
 def test_a_file_with_other_columns_is_left_alone(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_a_drifting_model_is_a_warning_and_a_changed_file_is_used_unless_broken(
 
     status = warned("drifts away")
     assert status["level"] == "1"
-    assert float(status["residual_mean_W"]) == pytest.approx(8.0, abs=0.1)
+    assert float(status["unexplained_mean_W"]) == pytest.approx(-8.0, abs=0.1)
     save_model(known_model(standby=31.0), path)
     observer.wait(lambda: observer.latest["/energy/standby/power"].data == 31.0, "the new model")
     path.write_text("kind: nonsense\n")

@@ -30,7 +30,7 @@ from test.sinks.foxglove_client import FoxgloveClient, decode
 from test.sinks.peers import NODE_PACKAGES, needs_node_package, until
 from test.sinks.readings import live_readings
 from ur_energy_model.energy.energy_bag import CYCLE
-from ur_energy_model.energy.topics import PARTS
+from ur_energy_model.energy.topics import MODEL_PARTS
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.sinks import foxglove as module
@@ -265,8 +265,9 @@ def test_values_and_rates() -> None:
         expected = [reading.numbers()[name] for reading in READINGS]
         assert [each["data"] for each in found[f"/{name}"]] == expected
     joints = found["/energy/joints"][-1]
-    assert joints["joint_names"] == [*ROBOT.joint_names, *PARTS, "total"]
-    total = joints["interface_values"][-1]
+    names = joints["joint_names"]
+    assert names == [*ROBOT.joint_names, *MODEL_PARTS, "total", "unexplained", "model"]
+    total = joints["interface_values"][names.index("total")]
     values = dict(zip(total["interface_names"], total["values"], strict=True))
     numbers = READINGS[-1].numbers()
     assert values["electrical_power"] == numbers["energy/total/power"]

@@ -82,8 +82,10 @@ def test_golden_points_after_an_hour() -> None:
     """Powers were constant, so that energies in Wh are powers in W; a tenth was fed back."""
     points = spec.metering_points(made_up_reading(HOUR))
     joints = {"shoulder_joint": 1.0, "elbow_joint": 2.0}
-    parts = {"Main": 9.0, "Standby": 10.0, "Drivers": 11.0, "Regeneration": 12.0, "Bus": 13.0}
-    expected = parts | joints
+    parts = {"Standby": "standby", "Drivers": "driver", "Regeneration": "regeneration"}
+    channels = {"Main": "total", **parts, "Unexplained": "unexplained", "Model": "model"}
+    channels["Bus"] = "bus"
+    expected = {name: POWER[CHANNELS.arm[channel]] for name, channel in channels.items()} | joints
     assert list(points) == list(expected)
     numbers = {
         "DcActivePower": 1032, "DcEnergyTotalImportHp": 1023, "DcEnergyTotalExportHp": 1026,
@@ -93,9 +95,21 @@ def test_golden_points_after_an_hour() -> None:
         assert {each.name: each.number for each in points[point]} == numbers
         values = [found.value for found in points[point].values()]
         assert values == pytest.approx([power, 1.1 * power, 0.1 * power, power])
-    of_joints, total = CHANNELS.deviations(POWER)
+    of_joints = CHANNELS.deviations_of_joints(POWER)
+    deviations = {
+        "Main": CHANNELS.deviations_of_total,
+        "Model": CHANNELS.deviations_of_model,
+        "Unexplained": CHANNELS.deviations_of_unexplained,
+    }
+    hour = 3600.0
+    energy = POWER * hour
+    seconds = made_up_reading(HOUR).snapshot.seconds
     for quantity in points["Main"]:
-        assert points["Main"][quantity].uncertainty == pytest.approx(1.96 * total)
+        for name, deviation in deviations.items():
+            std = deviation(energy) / hour
+            if quantity.name == "DcActivePower":
+                std = deviation(POWER, seconds)
+            assert points[name][quantity].uncertainty == pytest.approx(1.96 * float(std))
         assert points["elbow_joint"][quantity].uncertainty == pytest.approx(1.96 * of_joints[1])
         assert math.isnan(points["Bus"][quantity].uncertainty)
     assert "Bus" not in spec.metering_points(without_bus(made_up_reading(1)))
@@ -159,7 +173,8 @@ def test_anonymous_clients_read_topics_and_metering_points(server: OpcuaServer) 
         contains = ua.NodeId(spec.CONTAINS[1], energy)
         parts = await main.get_referenced_nodes(contains, ua.BrowseDirection.Forward)
         names = [(await node.read_browse_name()).Name for node in parts]
-        assert names == ["Standby", "Drivers", "Regeneration", "shoulder_joint", "elbow_joint"]
+        others = ["Standby", "Drivers", "Regeneration", "Unexplained"]
+        assert names == [*others, "shoulder_joint", "elbow_joint"]
         identification = await machine.get_child(f"{di}:Identification")
         assert await below(f"{di}:SerialNumber", identification) == "arm-1"
         return {name: await plain(client, name) for name in reading.numbers()}

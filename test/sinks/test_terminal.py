@@ -88,7 +88,8 @@ def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence
     for joint in JOINT_NAMES:
         (row,) = [line for line in lines if line.startswith(joint)]
         assert all(unit in row for unit in (" W ", " J ", "°C"))
-    for word in ("total", "measured", "model", "explains", "standby", "unexplained", "cycle 1", "3 samples lost", "interruption",
+    for word in ("total", "measured", "model", "explains", "standby", "unexplained",
+                 "cycle 1", "3 samples lost", "interruption",
                  "energy.json: cannot be written", "mqtt", "arm-1", "█", "±", FOOTER):  # fmt: skip
         assert word in "\n".join(lines), word
     assert shown(waiting(), 80, 24)[0].startswith("waiting for 192.168.0.9: sent nothing for 3 s")

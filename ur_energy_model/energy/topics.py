@@ -32,8 +32,9 @@ MODEL_PARTS = {"standby": "standby", "drivers": "driver", "regeneration": "regen
 PARTS = {**MODEL_PARTS, "unexplained": "unexplained"}
 """What sums to the total with the joints, and its channels: the modelled parts, and what they leave
 unexplained of a measured total."""
-ARM_NAMES = (*PARTS, "total", "model", "bus", "wall")
-"""Names behind those of the joints."""
+ARM_NAMES = (*MODEL_PARTS, "total", "bus", "unexplained", "wall", "model")
+"""Names behind those of the joints: those of earlier versions at the places that they had, since
+plots of Foxglove have places. The place of `unexplained` was that of `residual`."""
 STAMPED_ARM_NAMES = ("total", "bus", "standby")
 """Those of energy/stamped, the name and the content of this topic in earlier versions."""
 
@@ -57,7 +58,7 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     joints = len(columns.joints)
     net = np.array([each.since_reset.net for each in snapshots])
     power = np.array([each.power for each in snapshots])
-    places = _value_places(columns)
+    channels, places = _value_places(columns)
     wall = columns.wall
     terms = columns.wall_terms(net)
     total_std = columns.deviations_of_total(net)
@@ -71,9 +72,9 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
     column = {name: joints + place for place, name in enumerate(ARM_NAMES)}
     energy, mean_power, std = range(3)
     values = np.full((len(snapshots), 3, joints + len(ARM_NAMES)), np.nan)
-    values[:, energy, : len(places)] = net[:, places]
+    values[:, energy, places] = net[:, channels]
     values[:, energy, column["wall"]] = wall.value(terms)
-    values[:, mean_power, : len(places)] = power[:, places]
+    values[:, mean_power, places] = power[:, channels]
     values[:, mean_power, column["wall"]] = columns.value_at_wall(power)
     values[:, std, :joints] = columns.deviations_of_joints(net)
     for name, found in stds.items():
@@ -85,11 +86,13 @@ def energy_values(snapshots: Sequence[Snapshot]) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _value_places(columns: Channels) -> Indices:
-    """Channels of the names but that of the wall, which is computed."""
+def _value_places(columns: Channels) -> tuple[Indices, Indices]:
+    """Channels of the names but that of the wall, which is computed, and places of these names."""
     joints = columns.per_joint["electrical_power"]
     arm = [columns.arm[PARTS.get(name, name)] for name in ARM_NAMES if name != "wall"]
-    return np.array([*range(joints.start, joints.stop), *arm])
+    names = energy_names(columns.joints)
+    places = [place for place, name in enumerate(names) if name != "wall"]
+    return np.array([*range(joints.start, joints.stop), *arm]), np.array(places)
 
 
 def stamped_order(joints: int) -> list[int]:
@@ -98,7 +101,7 @@ def stamped_order(joints: int) -> list[int]:
 
 
 def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Content of energy/joints: values [W, J] by joint, part or "total", and interface."""
+    """Content of energy/joints: values [W, J] by joint, part, "total" or "model", and interface."""
     columns, power, net = snapshot.channels, snapshot.power, snapshot.since_reset.net
     of_joints = {name: power[part] for name, part in columns.per_joint.items()}
     of_joints["electrical_energy"] = net[columns.per_joint["electrical_power"]]
@@ -107,7 +110,9 @@ def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dic
         for i, joint in enumerate(joints)
     }
     sums = {key: float(values.sum()) for key, values in of_joints.items()}
-    for name, channel in {**PARTS, "model": "model", "total": "total"}.items():
+    # As in ARM_NAMES, names of earlier versions are at the places that they had.
+    for name in (*MODEL_PARTS, "total", "unexplained", "model"):
+        channel = PARTS.get(name, name)
         column = columns.arm[channel]
         electrical = {"electrical_power": power[column], "electrical_energy": net[column]}
         electrical = {key: float(value) for key, value in electrical.items()}
