@@ -493,6 +493,8 @@ def report(options: argparse.Namespace) -> None:
         )
         return
     warn(dict.fromkeys(line for bag in made.bags for line in bag.repetition))  # verdict: others
+    source = made.shift.total_source.words(made.shift.explained_share)
+    print_line(f"at the supply: {made.shift.energy:.1f} ± {made.shift.half_width:.1f} J, {source}")
     print_line(f"model: {chosen.words}")
     print_line(made.verdict.headline)
     for item in made.verdict.statements:

@@ -126,7 +126,7 @@ def stack_chart(analysis: Analysis) -> LineChart:
     if powers.measured.any():
         rest_title = "Regeneration and unexplained"
         unexplained = np.where(powers.measured, powers.unexplained, np.nan)
-        rest.append(powers.curve("unexplained", unexplained, "measured"))
+        rest.append(powers.curve("unexplained", unexplained))
     return _over_time(
         analysis,
         "power_stack",
