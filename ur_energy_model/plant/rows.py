@@ -20,6 +20,7 @@ from ur_energy_model.energy.meter import interval
 from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
 from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
+from ur_energy_model.energy.session import POSE_STD
 from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.changes import TYPICAL_SPEED, friction_torque
 from ur_energy_model.learning.minute import MINUTE, Minute, MinuteMeter, Windows
@@ -370,7 +371,8 @@ class HealthRows:
         number = np.floor(time / MINUTE)
         channels = self._calculator.channels
         standby = table.power[run, channels.arm["standby"]]
-        standby_std = channels.deviation_of_standby(table.power[run])
+        # Days are compared, on which the arm may rest in other poses.
+        standby_std = np.hypot(channels.deviation_of_standby(table.power[run]), POSE_STD)
         anchored = self._calculator.standby.anchored
         held = table.states[run] == ArmState.STANDSTILL
         still = np.where(held, table.steps.bridged[run], 0.0)
