@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from test.cli.conftest import Capture, answer, refused
@@ -53,6 +55,48 @@ def test_many_bags_are_as_each_alone_and_summed(
     alone = [answer(capsys, "evaluate", model, bag) for bag in bags]  # as on workers
     assert content["results"] == [entry["results"][0] for entry in alone]
     assert [entry["bag"] for entry in content["failed"]] == [str(truncated)]
+
+
+def test_a_total_that_is_measured_for_a_part_of_the_time(
+    model: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """JSON and CSV beside volts and amperes; every row adds up, by a program that only sums."""
+    made = ExactArm().record(20.0, seed=9)
+    since = made.time - made.time[0]
+    current = np.where((since > 5.0) & (since < 9.0), np.nan, made["actual_robot_current"])
+    made = replace(made, columns={**made.columns, "actual_robot_current": current})
+    bag = write_bag(tmp_path / "bag", made)
+    file = tmp_path / "power.csv"
+    content = answer(capsys, "estimate", model, bag, "--csv", file)
+    watts = made["actual_robot_voltage"] * current
+    known = np.isfinite(watts)
+    table = list(csv.DictReader(file.open()))
+    rows = {name: np.array([float(row[name] or "nan") for row in table]) for name in table[0]}
+    assert (np.isfinite(rows["bus_power"]) == known).all()
+    total, modelled = rows["total_power"], rows["model_power"]
+    np.testing.assert_allclose(total[known], watts[known], rtol=1e-8)
+    np.testing.assert_allclose(total[~known], modelled[~known], rtol=1e-8)
+    parts = sum(values for name, values in rows.items() if name.startswith("electrical_power_"))
+    parts += rows["driver_power"] + rows["standby_power"] + rows["regeneration_power"]
+    np.testing.assert_allclose(parts, modelled, atol=1e-6)
+    np.testing.assert_allclose(parts + rows["unexplained_power"], total, atol=1e-6)
+    whole = content["total"]
+    energy = float(np.trapezoid(total, made.time))
+    assert whole["supply_energy"] == pytest.approx(energy, rel=1e-7)
+    assert whole["model_energy"] == pytest.approx(
+        float(np.trapezoid(modelled, made.time)), rel=1e-7
+    )
+    missing = whole["supply_energy"] - whole["model_energy"]
+    assert whole["unexplained_energy"] == pytest.approx(missing, abs=1e-6)
+    assert content["total_source"] == "mixed"
+    assert content["total_measured_share"] == pytest.approx(known.mean(), abs=1e-3)
+    measured = float(np.trapezoid(np.where(known, watts, 0.0), made.time))
+    assert content["explained_share"] == pytest.approx(1.0 - missing / measured, rel=1e-6)
+    capsys.readouterr()
+    assert main(["estimate", str(model), str(bag)]) == DONE
+    out = capsys.readouterr().out
+    share = f"{100.0 * content['explained_share']:.1f} % of the measured energy"
+    assert f"the model explains {share}" in out
 
 
 def test_the_fitted_motion_is_no_validation(model: Path, bag: Path, capsys: Capture) -> None:

@@ -345,7 +345,7 @@ class PowerCsv:
                 total,
                 channels.deviations_of_total(power, over=steps),
                 energy_at(steps, total, meter.reading.net[arm["total"]]),
-                power[:, arm["bus"]] if table.bus_measured else np.full(len(total), np.nan),
+                np.where(power[:, arm["measured"]] > 0.0, power[:, arm["bus"]], np.nan),
                 power[:, arm["model"]],
                 channels.deviations_of_model(power, over=steps),
                 power[:, arm["unexplained"]],

@@ -133,24 +133,24 @@ def _predicted(model: EnergyModel, quantity: str, part: Part) -> Array:
 
 
 def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
-    """Energy of `estimate`; of the motion from the power above standby, which may change."""
+    """Modelled energy of `estimate`; of motion from its power above standby, which may change."""
     rows, powers = recorded(pair.judged).supply, file.with_suffix(".csv")
     if rows is None:
         return
     found = command("estimate", file, pair.judged.path, "--csv", powers)
     if found["bus_energy"] is None:
         return
-    names = ("timestamp", "total_power", "standby_power")
+    names = ("timestamp", "model_power", "standby_power")
     with powers.open(newline="") as stream:
         table = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
-    time, total, standby = np.array(table).T
-    above = np.interp(rows.time, time, total - standby)
-    error = found["total"]["supply_energy"] - found["bus_energy"]
+    time, modelled, standby = np.array(table).T
+    above = np.interp(rows.time, time, modelled - standby)
+    error = found["total"]["model_energy"] - found["bus_energy"]
     motion = EnergyError.of(rows.time, above, rows.power, still(rows)).motion
     results.energies[pair, OURS] = EnergyError(100 * error / found["bus_energy"], motion)
     own = Coverage()
     for count in (own, results.coverage["supply energy", pair.group]):
-        count.add(error, found["total"]["supply_energy_std"])
+        count.add(error, found["total"]["model_energy_std"])
     results.supply_covered[pair] = own.share == 1.0
 
 
