@@ -233,6 +233,31 @@ def test_another_arm_and_another_model_get_rows_of_their_own(tmp_path: Path) -> 
     assert abs(of_b[0] - begun) < 60
 
 
+def test_the_total_does_not_depend_on_the_model(tmp_path: Path) -> None:
+    """Another model on the way: the total stays volts times amperes, without a step missing."""
+    store = tmp_path / "store"
+    history = live(store)
+    source = estimator(history)
+    telemetry = Session(moving=6.0, still=4.0).telemetry()
+    half = len(telemetry) // 2
+    feed(source, telemetry.cut(slice(0, half)))
+    source.use_model(known_model(standby=29.0))
+    history.use_model("other")
+    feed(source, telemetry.cut(slice(half, None)))
+    source.close()
+    history.close()
+    watts = telemetry["actual_robot_voltage"] * telemetry["actual_robot_current"]
+    energy = float(np.trapezoid(watts, telemetry.time))
+    assert total(store) == pytest.approx(energy, rel=1e-9)
+    assert {row["model"] for row in rows(store)} == {"known", "other"}
+    for row in rows(store):
+        parts = sum(row[f"{name}_energy"] for name in ("standby", "driver", "regeneration"))
+        parts += sum(row["joint_energy"])
+        assert parts == pytest.approx(row["model_energy"], rel=1e-9)
+        assert parts + row["unexplained_energy"] == pytest.approx(row["total_energy"], rel=1e-9)
+        assert row["measured"] == pytest.approx(row["accounted"], rel=1e-9)
+
+
 def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:
     session = Session(moving=6.0, still=4.0)
     telemetry = session.telemetry()

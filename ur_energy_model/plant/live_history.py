@@ -197,7 +197,7 @@ def _by_hour(table: str, rows: list[Rows]) -> list[tuple[int, str, pa.Table, Tim
 
 PERIOD = 60.0  # between two writings [s]
 MOST_WAITING = 4 * 3600
-"""Parts, mostly seconds, that wait while the store does not answer; then the oldest are lost."""
+"""Parts, mostly seconds, that wait while the store does not answer; then they are lost."""
 LAST_CHANCE = 5.0  # longest time that closing waits for the store [s]
 
 
@@ -258,12 +258,21 @@ class LiveHistory:
         with self._changed:
             if self._closing:
                 return
-            rows, same = self._rows[-1], (arm, keys, channels.names)
+            before, same = self._rows[-1], (arm, keys, channels.names)
+            rows = before
             if rows is None or (rows.arm, rows.keys, rows.channels.names) != same:
-                self._rows.append(rows := LiveRows(arm, keys, channels, self._path, self._script))
+                rows = LiveRows(arm, keys, channels, self._path, self._script)
+                if before is not None and before.arm == arm:
+                    # The step to the first sample with another model begins with the last power.
+                    last = before.parts.meter.last_power
+                    rows.parts.meter.last_power = channels.convert_values(
+                        last, before.channels.names
+                    )
+                self._rows.append(rows)
             rows.update(table, cycles, calculator)
             if rows.parts.waiting > MOST_WAITING:
                 dropped = rows.parts.take()
+                rows.parts.cycles.clear()
                 self._lost += 0 if dropped is None else len(dropped)
 
     def use_model(self, model: str) -> None:
