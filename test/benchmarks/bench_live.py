@@ -1,7 +1,11 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""The estimator node with learning, and `ur_energy live` with all sinks, at 500 Hz.
+"""Estimator node with learning, alone and with the logger, and `ur_energy live`, at 500 Hz.
+
+Processor time of a node depends on the machine, and on what else it does. Each case is therefore
+measured beside a process that reads the same stream of the same controller with the same protocol
+code, and the ratio is shown. The process that learns is counted apart.
 
 Latency is counted from the receipt of a sample, which stamps /energy, to the receipt of that
 message by a subscriber. The friction law is one of the dearest that identification may choose. The
@@ -14,18 +18,19 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from sensor_msgs.msg import JointState
 
-from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by
+from test.benchmarks.meters import SECONDS, UR_ENERGY, resident, spent_by, table
 from test.energy.known_arm import known_model
 from test.nodes.conftest import Observer, message_class
 from test.running import Simulators, children_of, claim_domain, fresh_host
@@ -38,6 +43,10 @@ from ur_energy_model.model.model_file import save_model
 from ur_energy_model.nodes.launch_files import node_command
 
 WARM_UP = SECONDS  # time before a measurement [s]: the process that learns has started by then
+
+MEASURED = 3 * SECONDS
+"""Length of the measurement of a node [s]: the processor time of reading alone is counted in steps
+of 10 ms."""
 
 
 def model() -> EnergyModel:
@@ -56,51 +65,115 @@ def learner(pid: int) -> str | None:
     return None
 
 
-CASES = (("energy alone", False, 50.0), ("all topics", True, 50.0), ("energy alone", False, 500.0))
-"""Topics that are subscribed, whether these are all of them, and publish_rate [Hz]."""
+@dataclass(frozen=True)
+class Case:
+    """What is measured: programs that run side by side, and what of them is subscribed."""
+
+    what: str
+    programs: tuple[str, ...] = ("estimator",)  # nodes, or the cell_node with both
+    whole: bool = False  # whether all topics of the estimator are subscribed, or `energy` alone
+    publish_rate: float = 50.0  # of the estimator [Hz]
 
 
-def node(host: str, folder: Path, what: str, whole: bool, rate: float) -> None:
-    """The estimator at 500 Hz in, with these topics subscribed, at a publish_rate [Hz]."""
-    held, delays = contextlib.ExitStack(), list[float]()
+CASES = (
+    Case("estimator, energy"),
+    Case("estimator, all topics", whole=True),
+    Case("estimator, energy at 500 Hz", publish_rate=500.0),
+    Case("logger and estimator, two processes", ("logger", "estimator")),
+    Case("logger and estimator, cell_node", ("cell",)),
+)
+READER = """
+import sys
+from ur_energy_model.nodes.estimator import fields_of
+from ur_energy_model.nodes.parameters import EstimatorParameters
+from ur_energy_model.telemetry.rtde.source import RtdeSource
+fields = fields_of(EstimatorParameters())
+with RtdeSource(sys.argv[1], robot="ur5e", fields=fields) as source:
+    while True:
+        source.read(1.0)
+"""
+"""A process that reads the estimator's fields in batches of 0.05 s, and does nothing else."""
+
+
+def commands(host: str, folder: Path, case: Case) -> list[list[str]]:
+    """Command lines of the programs of a case, for a controller; files are kept in the folder."""
+    given: dict[str, dict[str, str | float]] = {
+        "estimator": {
+            "robot_ip": host,
+            "publish_rate": case.publish_rate,
+            "model_file": str(folder / "model.yaml"),
+            "state_file": str(folder / "state.json"),
+        },
+        "logger": {"robot_ip": host, "bag_directory": str(folder / "bags")},
+    }
+    if case.programs != ("cell",):
+        return [node_command(name, given[name]) for name in case.programs]
+    cell = [str(Path(sys.executable).with_name("cell_node")), "--ros-args"]
+    for name, parameters in given.items():
+        for key, value in parameters.items():
+            cell += ["-p", f"{name}:{key}:={value}"]
+    return [cell]
+
+
+def nodes(host: str, folder: Path, case: Case) -> list[str]:
+    """Row of a case: processor time beside that of a process that only reads the same stream."""
+    held = contextlib.ExitStack()
+    delays = list[float]()
     domain = claim_domain(held)
     assert domain is not None
     os.environ |= {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_DOMAIN_ID": str(domain)}
-    files = {"model_file": "model.yaml", "state_file": "state.json"}
-    parameters = {"robot_ip": host, **{key: str(folder / name) for key, name in files.items()}}
     observer = Observer(domain)
 
     def note(message: JointState) -> None:
         stamp = message.header.stamp
         delays.append(time.time() - stamp.sec - 1e-9 * stamp.nanosec)
 
-    command = node_command("estimator", {**parameters, "publish_rate": rate})
-    with subprocess.Popen(command) as child, held:
-        observer.node.create_subscription(JointState, "/energy", note, 10)
+    def run(command: list[str]) -> str:
+        """Number of a process that runs until the end of the case."""
+        child = held.enter_context(subprocess.Popen(command))
         held.callback(child.terminate)
-        observer.wait(lambda: delays and learner(child.pid), "message and process that learns")
+        return str(child.pid)
+
+    with held:
+        reader = run([sys.executable, "-c", READER, host])
+        programs = [run(command) for command in commands(host, folder, case)]
+        estimator = programs[-1]
+        observer.node.create_subscription(JointState, "/energy", note, 10)
+        observer.wait(lambda: delays and learner(int(estimator)), "message and process that learns")
         found = observer.node.get_publisher_names_and_types_by_node("estimator", "/")
-        for topic, (kind, *_) in found if whole else ():
+        for topic, (kind, *_) in found if case.whole else ():
             observer.node.create_subscription(
                 message_class(kind), topic, lambda message: None, 10, raw=True
             )
         observer.spin(WARM_UP)
         delays.clear()
-        processes = (str(child.pid), str(learner(child.pid)))
-        spent = [spent_by(each) for each in processes]
-        observer.spin(SECONDS)
-        pairs = zip(processes, spent, strict=True)
-        own, learning = (100 * (spent_by(each) - before) / SECONDS for each, before in pairs)
-        memory = " and ".join(f"{resident(each):.0f}" for each in processes)
+        processes = (reader, str(learner(int(estimator))), *programs)
+        before = [spent_by(each) for each in processes]
+        began = time.monotonic()
+        observer.spin(MEASURED)
+        passed = time.monotonic() - began
+        spent = [spent_by(each) - start for each, start in zip(processes, before, strict=True)]
+        reading, learning, *own = (100.0 * each / passed for each in spent)
+        memory = sum(resident(each) for each in programs)
         observer.close()
-    median, late, worst = 1e3 * np.percentile(delays, [50, 99, 100])
-    print(
-        f"estimator node, {what} (load {os.getloadavg()[0]:.1f}), {len(delays) / SECONDS:.0f} "
-        f"values a second: {own:.1f} % of a core, learning {learning:.1f} %; latency: median "
-        f"{median:.2f} ms, 99 % {late:.2f} ms, worst {worst:.1f} ms; resident {memory} MB, shared "
-        "libraries in both",
-        flush=True,
-    )
+    median, late = 1e3 * np.percentile(delays, [50, 99])
+    return [
+        case.what,
+        f"{sum(own):.1f} %",
+        f"{reading:.2f} %",
+        f"{sum(own) / reading:.1f}",
+        f"{learning:.1f} %",
+        f"{len(delays) / passed:.0f}",
+        f"{median:.0f} / {late:.0f} ms",
+        f"{memory:.0f} MB",
+        f"{os.getloadavg()[0]:.1f}",
+    ]
+
+
+COLUMNS = (
+    *("case", "of a core", "reading alone", "ratio", "learning", "values/s"),
+    *("latency, median / 99 %", "resident", "load"),
+)
 
 
 def live(host: str, folder: Path, *options: str, also: Callable[[], object]) -> str:
@@ -163,6 +236,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, Simulators() as simulators:
         save_model(model(), Path(name) / "model.yaml")
         simulators.start(host, "--motion", "trajectory_a")
-        for case in CASES:
-            node(host, Path(name), *case)
+        rows = [nodes(host, Path(name), case) for case in CASES]
+        print(table(COLUMNS, rows), flush=True)
         sinks(host, Path(name))

@@ -5,6 +5,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from ur_energy_model.telemetry.recording import writing_thread
 from ur_energy_model.telemetry.recording.recorder import Recorder
 from ur_energy_model.telemetry.recording.writing_thread import RecorderOptions
 from ur_energy_model.telemetry.sample_queue import OVERFLOW, Command, SampleQueue
-from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, concatenate
+from ur_energy_model.telemetry.samples import NO_LOSSES, Event, Gap, Losses, Telemetry, concatenate
 from ur_energy_model.telemetry.source import LinkStatus
 
 
@@ -287,6 +288,25 @@ def test_what_does_not_fit_waits_in_a_file_that_is_used_again():
         assert queue.samples == 1000
         assert_same_samples(concatenate(drain(queue)), concatenate(given))
     assert (queue.spilled, queue.dropped.samples) == (3 * 37 * 25, 0)
+    queue.close()
+
+
+@pytest.mark.parametrize("urgent", [Event(1, "mark", "now"), Command(lambda: None)])
+def test_a_reader_waits_for_enough_samples_or_for_what_is_urgent(urgent):
+    queue = SampleQueue()
+    queue.awaited = 75
+    with ThreadPoolExecutor(1) as reader:
+        got = reader.submit(queue.get, 240.0)
+        put(queue, 2)
+        assert not got.done()  # 50 samples
+        put(queue, 1, first=50)
+        assert got.result(240.0) is not None
+        assert len(drain(queue)) == 2
+        got = reader.submit(queue.get, 240.0)
+        put(queue, 1, first=75)
+        queue.put(urgent)
+        assert isinstance(got.result(240.0), Telemetry)  # first in, first out
+        assert queue.get(240.0) is urgent
     queue.close()
 
 

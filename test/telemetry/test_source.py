@@ -59,16 +59,21 @@ def numbered(first, count):
     return Telemetry(time, {"timestamp": time}, RecordingInfo(source="numbers", rate=500.0))
 
 
-def drain(consumer, end=EOFError):
-    """All times up to the error that ends them."""
-    times = []
+def batches_of(consumer, end=EOFError):
+    """All batches up to the error that ends them."""
+    batches = []
     while True:
         try:
-            batch = consumer.read(5.0)
+            batch = consumer.read(240.0)
         except end:
-            return times
+            return batches
         assert batch is not None
-        times += batch.time.tolist()
+        batches.append(batch)
+
+
+def drain(consumer, end=EOFError):
+    """All times up to the error that ends them."""
+    return [time for batch in batches_of(consumer, end) for time in batch.time.tolist()]
 
 
 def test_every_consumer_gets_every_sample_in_order():
@@ -88,6 +93,23 @@ def test_every_consumer_gets_every_sample_in_order():
         one.close()
         assert not source.closed.is_set()
     assert source.closed.is_set()
+
+
+def test_batches_of_a_consumer_have_its_time_span_whatever_the_source_reads():
+    source = Numbers(200)
+    shared = SharedSource(lambda: source)
+    with shared.consumer(0.08) as coarse, shared.consumer() as fine:
+        for number in range(7):
+            coarse.queue.put(numbered(5 * number, 5))
+        assert coarse.queue.samples == 35  # fewer than 40: its thread is not woken up for these
+        early = coarse.read(0.01)
+        assert early is not None
+        assert len(early) == 35  # but they do not wait longer than the timeout
+        source.go.set()
+        lengths = [len(batch) for batch in batches_of(coarse)]
+        assert sum(lengths) == 200
+        assert all(length >= 40 for length in lengths[:-1])
+        assert len(drain(fine)) == 200
 
 
 def test_a_failure_reaches_everybody_and_the_next_attempt_starts_anew():
