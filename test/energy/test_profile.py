@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from test.energy.known_arm import changed, known_model, motion
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.powers import FIELDS
-from ur_energy_model.energy.profile import changed_lines, compare_programs, profile_program
+from ur_energy_model.energy.profile import profile_program
 from ur_energy_model.energy.program import (
     LARGEST,
     LINE,
@@ -30,6 +30,7 @@ from ur_energy_model.energy.program import (
     read_script,
 )
 from ur_energy_model.energy.recording_energy import estimate_energy
+from ur_energy_model.energy.versions import changed_lines, compare_programs
 from ur_energy_model.errors import InputError
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot

@@ -24,10 +24,10 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.profile import (
     UNATTRIBUTED,
     ProgramProfile,
-    compare_programs,
     profile_program,
 )
 from ur_energy_model.energy.program import read_script
+from ur_energy_model.energy.versions import compare_programs, sources_json, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
 
@@ -72,11 +72,14 @@ def run(options: argparse.Namespace) -> None:
     doubted = payload_contradictions(chosen.model, options.bag)
     found = replace(found, contradictions=(*doubted, *found.contradictions))
     changes: list[dict[str, Any]] = []
+    words = ""
     content: dict[str, Any] = {"model": chosen.entry, **found.as_json()}
     if options.compare is not None:
         other = profile(options.compare, options.compare_script or options.script)
         changes = compare_programs(found, other)
         content["compare"] = changes
+        content["compare_sources"] = sources_json(found, other)
+        words = sources_words(found, other)
     if options.output is not None:
         write_text(options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n")
         stacks = (f"{';'.join(k)} {max(v, 0.0):.3f}" for k, v in found.stacks().items())
@@ -85,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
         from ur_energy_model.report.page import render
         from ur_energy_model.report.profile import profile_page
 
-        write_text(page, render(profile_page(found, changes, options.bag.name)))
+        write_text(page, render(profile_page(found, changes, options.bag.name, words)))
     if options.json:
         print_json(content)
         return
@@ -106,6 +109,8 @@ def run(options: argparse.Namespace) -> None:
     compared = changes_table(changes)
     for table in (*shift_tables(found), *([] if compared is None else [compared])):
         print_table(table.title, table.columns, table.rows)
+    if words:
+        print_line(words)
     print_line(f"model: {chosen.words}")
     for path in (page, options.output):
         if path is not None:

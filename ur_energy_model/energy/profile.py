@@ -10,11 +10,10 @@ it and half of the step behind it: its weight in the trapezoidal integral. So al
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from difflib import SequenceMatcher
 from itertools import pairwise
 from operator import add, sub
 from pathlib import Path
@@ -29,7 +28,6 @@ from ur_energy_model.energy.cycles import Mark, Marks, detector_of_recording
 from ur_energy_model.energy.meter import interval, trapezoid_weights
 from ur_energy_model.energy.powers import (
     FIELDS,
-    ArmState,
     Channels,
     PowerOptions,
     PowerTable,
@@ -95,7 +93,7 @@ class Spent(NamedTuple):
 class _AtMark(NamedTuple):
     """What was spent until a mark of cycles."""
 
-    energy: Array  # by place [places], J
+    energy: Array  # total and modelled, by place [places, 2], J
     lost: float  # time in gaps [s]
 
 
@@ -113,6 +111,7 @@ class ProgramEnergy:
         net: integrals of the channels by place [places, channels], J.
         seconds, peak: time [s] and largest total power [W] by place.
         cycles: total energy of each complete cycle without a gap by place [J].
+        model_cycles: modelled energy of the same cycles by place [J].
         shifts: what was spent before each shift, by its begin.
     """
 
@@ -121,6 +120,7 @@ class ProgramEnergy:
         self.places: dict[Place, int] = {}
         self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
         self.cycles: list[Array] = []
+        self.model_cycles: list[Array] = []
         self.shifts: dict[datetime, dict[Part, Spent]] = {}
         self._marks: deque[_AtMark] = deque(maxlen=MOST_MARKS)
         self._lost = 0.0  # time in gaps so far [s]
@@ -203,7 +203,8 @@ class ProgramEnergy:
 
     def _mark(self, mark: Mark) -> None:
         """Take a mark of cycles; energies until then of those that are complete with it."""
-        self._marks.append(_AtMark(self.net[:, self._total].copy(), self._lost))
+        columns = [self._total, self.channels.arm["model"]]
+        self._marks.append(_AtMark(self.net[:, columns], self._lost))
         known = len(self._marks) - 1
         for begin, end in pairwise((*(back for back in mark.ends if back <= known), 0)):
             first = self._marks[-1 - begin]
@@ -211,7 +212,9 @@ class ProgramEnergy:
             if last.lost > first.lost:  # the energy in the gap is not known
                 continue
             more = len(last.energy) - len(first.energy)
-            self.cycles.append(last.energy - np.pad(first.energy, (0, more)))
+            energy = last.energy - np.pad(first.energy, ((0, more), (0, 0)))
+            self.cycles.append(energy[:, 0])
+            self.model_cycles.append(energy[:, 1])
 
 
 # The profile of a recording.
@@ -223,7 +226,6 @@ LONGEST_TEXT = 300  # letters of a line of the script that are shown
 MOST_LISTED, AROUND = 3000, 3
 """Lines of a script that are listed as a whole; of a longer one those that took time, with so many
 around each."""
-MOST_COMPARED = 500  # lines of two versions that are compared one by one
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
 
 
@@ -238,8 +240,9 @@ PART_ENERGIES: dict[str, str] = {
 and the joints sum to the energy, all but `unexplained_energy` to `model_energy`."""
 Row = dict[str, Any]
 """What a line or node took, as in the JSON of `ur_energy profile`; and, for comparisons, `net`, the
-integrals of the channels [channels], J, and `cycles`, the energy in each complete cycle, J."""
-_OF_COMPARISONS = ("net", "cycles")
+integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and the modelled
+energy in each complete cycle, J."""
+_OF_COMPARISONS = ("net", "cycles", "model_cycles")
 
 
 @dataclass(frozen=True)
@@ -374,7 +377,10 @@ class ProgramProfile:
         channels, net = counted.channels, counted.net[own].sum(axis=0)
         of = None if self.script is None or part.node < 0 else self.script.nodes[part.node]
         energy, time = self._total(net), float(counted.seconds[own].sum())
-        cycles = np.array([each[own[: len(each)]].sum() for each in counted.cycles])
+        cycles, model_cycles = (
+            np.array([each[own[: len(each)]].sum() for each in energies])
+            for energies in (counted.cycles, counted.model_cycles)
+        )
         std = float(channels.deviations_of_total(net))
         source = TotalSource.of(float(net[channels.arm["measured"]]), time)
         joints = net[channels.per_joint["electrical_power"]]
@@ -399,6 +405,7 @@ class ProgramProfile:
             "unexplained_energy_std": float(channels.deviations_of_unexplained(net)),
             "net": net,
             "cycles": cycles,
+            "model_cycles": model_cycles,
         }
 
     def _total(self, net: Array) -> float:
@@ -463,88 +470,4 @@ def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dic
         local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
         midnight, minute = local.replace(hour=0, minute=0), 60 * local.hour + local.minute
         found[row] = midnight + timedelta(minutes=max(each for each in shifts if each <= minute))
-    return found
-
-
-# Two versions of a program.
-
-
-def compare_programs(before: ProgramProfile, after: ProgramProfile) -> list[dict[str, Any]]:
-    """What changed in each node, or line outside of nodes, between two versions of a program.
-
-    Both are measured by one model, whose errors are the same and cancel as far as the motion is the
-    same; standby power and the scatter of the cycles differ.
-
-    Returns:
-        As `compare` of `ur_energy profile --json`: energies per cycle, or in all where there are no
-        cycles [J], None where a version does not have the part; lines of the script that were taken
-        out ("- ...") or added ("+ ...").
-    """
-    channels, sides = before.counted.channels, []
-    for each in (before, after):
-        named: dict[tuple[str, int], Row] = {}
-        for row in each.nodes():
-            text = row["label"] or each.line_text(row["lines"][0]).partition(": ")[2]
-            text = text or f"line {row['lines'][0]}"
-            named[text, sum(1 for label, _ in named if label == text)] = row
-        sides.append(named)
-    found = []
-    for key in dict.fromkeys((*sides[0], *sides[1])):
-        nets, variance = [], 0.0
-        energies, texts = list[float | None](), list[list[str]]()
-        for each, named in zip((before, after), sides, strict=True):
-            energies.append(None)
-            nets.append(np.zeros(len(channels)))
-            texts.append([])
-            if (own := named.get(key)) is None:
-                continue
-            cycles, energy = own["cycles"], own["energy"]
-            energies[-1] = float(cycles.mean()) if len(cycles) else energy
-            nets[-1] = own["net"] * (energies[-1] / energy if energy else 0.0)
-            variance += float(channels.deviation_of_standby(nets[-1])) ** 2
-            if len(cycles) > 1:
-                variance += float(cycles.var(ddof=1)) / len(cycles)
-            if each.script is not None:
-                first, last = own["lines"]
-                lines = range(first, min(last + 1, len(each.script.text)))
-                texts[-1] = [each.shown(line).strip() for line in lines]
-        difference = nets[1] - nets[0]
-        difference[-1] = 0.0  # the standby of two sessions
-        moving = channels.state_time + ArmState.MOVING
-        difference[moving] = nets[0][moving] + nets[1][moving]  # the errors of two motions
-        variance += channels.deviations(difference)[1] ** 2
-        change = float(difference[channels.arm["total"]])
-        found.append(
-            {
-                "label": key[0],
-                "energy": energies[0],
-                "other": energies[1],
-                "difference": change,
-                "interval": interval(change, variance**0.5),
-                "text": changed_lines(*texts),
-            }
-        )
-    return found
-
-
-def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Lines that were taken out ("- ...") or added ("+ ..."), in the order of the script.
-
-    Long parts that differ are compared as sets of lines, which takes time in proportion to them.
-    """
-    first = 0
-    while first < min(len(before), len(after)) and before[first] == after[first]:
-        first += 1
-    last = 0
-    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
-        last += 1
-    old, new = before[first : len(before) - last], after[first : len(after) - last]
-    if len(old) * len(new) > MOST_COMPARED**2:
-        gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        taken_out = [f"- {line}" for line in old if gone[line]]
-        return taken_out + [f"+ {line}" for line in new if added[line]]
-    found: list[str] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind != "equal":
-            found += [f"- {line}" for line in old[a:b]] + [f"+ {line}" for line in new[c:d]]
     return found

@@ -37,8 +37,13 @@ _PARTS = {
 _NARROWEST = 5e-4  # share of the width from which on a part of the flame graph is drawn
 
 
-def profile_page(profile: ProgramProfile, changes: Sequence[Row], recording: str) -> Page:
-    """The page of a profile; `changes` beside another version may be empty."""
+def profile_page(
+    profile: ProgramProfile, changes: Sequence[Row], recording: str, compared: str = ""
+) -> Page:
+    """The page of a profile; `changes` beside another version may be empty.
+
+    `compared`: what is compared with the other version, in words.
+    """
     nodes, rest, cycles = profile.nodes(), profile.unattributed(), profile.counted.cycles
     source = profile.total_source.words(profile.explained_share)
     took = f"in {duration_text(profile.duration)}, {profile.total_source.words()}"
@@ -70,7 +75,9 @@ def profile_page(profile: ProgramProfile, changes: Sequence[Row], recording: str
             Section("flames", "Node, subprogram, line", "", items(_flames(profile.stacks()))),
             Section("lines", "The program", "", items(listing)),
             Section("shifts", "By shift", "", items(*shift_tables(profile))),
-            Section("changes", "Beside the other recording", "", items(changes_table(changes))),
+            Section(
+                "changes", "Beside the other recording", compared, items(changes_table(changes))
+            ),
         ),
     )
 
@@ -125,7 +132,9 @@ def changes_table(changes: Sequence[Row]) -> Table | None:
     ]
     columns = ("node", "before [J]", "after [J]", "difference [J]", "in the script")
     note = (
-        "Per cycle, or in all where no cycles were found. Errors of the model are common to both."
+        "Per cycle, or in all where no cycles were found. Intervals are those of the scatter of "
+        "the cycles, which fewer than two of them do not show; what standby power and friction of "
+        "two days differ by is not in them."
     )
     return Table("Two versions of the program", columns, rows, note) if rows else None
 
