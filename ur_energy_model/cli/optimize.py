@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from ur_energy_model.model.setup import Setup
 from ur_energy_model.optimization.cycle import OptimizationOptions
 from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
+from ur_energy_model.optimization.production import Production
 from ur_energy_model.report.optimization import energies_table, measured_table
 from ur_energy_model.telemetry.bag.reader import read_info
 
@@ -216,11 +218,8 @@ def _print_text(text: str) -> None:
 
 def _compare_production(options: argparse.Namespace) -> None:
     """Print the saving of a changed program."""
-    from ur_energy_model.optimization.before_after import (
-        compare,
-        recorded_production,
-        stored_production,
-    )
+    from ur_energy_model.optimization.before_after import compare
+    from ur_energy_model.optimization.production import recorded_productions, stored_productions
 
     if options.model is not None or options.execute or options.output or options.report:
         options.parser.error("--before, --after and --changed need no model, and write no files")
@@ -234,45 +233,47 @@ def _compare_production(options: argparse.Namespace) -> None:
         options.store = options.history
         arms = () if options.arm is None else (options.arm,)
         stored = HistoryDatabase(store_given(options), arms=arms)
-        before, after = stored_production(stored, changed)
+        before, after = stored_productions(stored, changed)
     else:
         if not options.before or not options.after:
             options.parser.error("--before BAG... and --after BAG... belong together")
         with progress("finding the cycles") as report:
-            bags, found = [*options.before, *options.after], []
-            for number, bag in enumerate(bags):
-                report(number / len(bags))
-                found.append(recorded_production(bag))
-        before, after = found[: len(options.before)], found[len(options.before) :]
+            before, after = recorded_productions(options.before, options.after, progress=report)
     comparison = compare(before, after)
     if options.json:
         print_json(comparison.as_json())
         return
+    source = "measured at the bus" if comparison.is_measured else "from the model"
     print_table(
-        "Cycles of ordinary production, measured at the bus",
+        f"Cycles of ordinary production, {source}",
         ["", "recordings", "cycles", "cycle [s]", "energy [J]", "scatter [J]", "at rest [W]"],
-        [
-            [
-                name,
-                len(side),
-                sum(len(each.energy) for each in side),
-                float(np.mean(np.concatenate([each.duration for each in side]))),
-                float(np.mean([each.energy.mean() for each in side])),
-                float(np.std(np.concatenate([each.energy for each in side]))),
-                None
-                if any(each.idle is None for each in side)
-                else float(np.mean([each.idle for each in side])),
-            ]
-            for name, side in (("before", before), ("after", after))
-        ],
+        [_side_row("before", before), _side_row("after", after)],
     )
     percent = 100.0 / comparison.energy
     low, high = (end * percent for end in comparison.interval)
-    _print_text(
-        f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} % "
-        f"({low:.1f} to {high:.1f} % with 95 % confidence){_unproven(comparison.proven)}."
-    )
-    if comparison.standby_corrected:
-        print_line("- Standby that differs between the recordings is taken out of the saving.")
-    for text in comparison.differences:
+    found = f"Saving per cycle: {comparison.saving:.1f} J, {comparison.saving * percent:.1f} %"
+    if np.isfinite(low):
+        interval = f"({low:.1f} to {high:.1f} % with 95 % confidence)"
+        _print_text(f"{found} {interval}{_unproven(comparison.proven)}.")
+    else:
+        _print_text(
+            f"{found}, not proven: one cycle on each side does not show how much cycles scatter. "
+            "Record several of each."
+        )
+    for text in (*comparison.notes, *comparison.differences):
         print_line(f"- {text}")
+
+
+def _side_row(name: str, side: Sequence[Production]) -> list[str | float | None]:
+    """The cycles before or after in a row of the table."""
+    energy = np.concatenate([each.energy for each in side])
+    idle = [each.idle for each in side if each.idle is not None]
+    return [
+        name,
+        len(side),
+        len(energy),
+        float(np.mean(np.concatenate([each.duration for each in side]))),
+        float(np.mean([each.energy.mean() for each in side])),
+        float(energy.std(ddof=1)) if len(energy) > 1 else None,
+        float(np.mean(idle)) if len(idle) == len(side) else None,
+    ]

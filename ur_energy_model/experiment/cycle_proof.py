@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
+from ur_energy_model.energy.difference import Difference
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.experiment.limits import (
     CHECK_RATE,
@@ -22,6 +22,7 @@ from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.optimization.cycle import CLOSED, motion_of, recorded_stretches
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.pendant import typed_stretches
+from ur_energy_model.optimization.recorded_cycle import MeasuredEnergy
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.trajectory.motions import Chain
@@ -35,8 +36,6 @@ SHIFTS, FINER = np.arange(-0.1, 0.5, 0.01), np.arange(-0.01, 0.0101, 1e-3)
 DEPARTURE, LARGEST_MISFIT = 2e-3, 0.02
 """Distance from the start at which the motion counts as begun, and root mean square of recorded
 minus planned positions above which a cycle was not run [rad]."""
-FULL, CONFIDENCE = 0.98, 0.95
-"""Share of a cycle's samples that its energy needs, and of the interval."""
 FAR, FAR_FROM_RECORDED = 0.25, 0.15
 """Relative differences, from the prediction and from the energy that was measured in the recording
 of the same motion, from which a measured energy is of something else."""
@@ -145,16 +144,12 @@ def saving_of(energy: Array, new: Mask, temperature: Array | None, source: str) 
     if not len(pairs):
         raise RecordingError(source, "has no complete pair of cycles", "run it again")
     before, after = (float(value) for value in pairs.mean(axis=0))
-    saving = 100.0 * (before - after) / before
-    half = np.nan
-    if len(pairs) > 1:
-        spread = float((pairs[:, 0] - pairs[:, 1]).std(ddof=1)) / len(pairs) ** 0.5
-        half = 100.0 * student.ppf(0.5 + CONFIDENCE / 2, len(pairs) - 1) * spread / before
+    difference = Difference.of_pairs(pairs[:, 0], pairs[:, 1])
+    low, high = (100.0 * end / before for end in difference.interval)
+    saving = 100.0 * difference.value / before
     if temperature is not None:
         temperature = np.stack([temperature[~new].mean(0), temperature[new].mean(0)])
-    return MeasuredSaving(
-        before, after, saving, (saving - half, saving + half), len(pairs), temperature
-    )
+    return MeasuredSaving(before, after, saving, (low, high), len(pairs), temperature)
 
 
 def require_predicted(
@@ -184,35 +179,38 @@ def require_predicted(
 
 
 def run_energies(telemetry: Telemetry, proof: Proof) -> tuple[Array, Array | None]:
-    """Measured bus energy of every cycle of a run, found by its motion [2 cycles], J.
+    """Measured energy of every cycle of a run, found by its motion [2 cycles], J.
 
-    NaN where samples are missing; with the mean temperatures of the joints [2 cycles, n], degC,
-    None where they were not recorded. `telemetry` has the `FIELDS`.
+    NaN where samples or their bus power are missing; with the mean temperatures of the joints
+    [2 cycles, n], degC, None where they were not recorded. `telemetry` has the `FIELDS`.
 
     Raises:
         RecordingError: no power at the bus, or not the whole run.
     """
-    power = telemetry.bus_power
     source = telemetry.info.source
-    if power is None or "target_q" not in telemetry:
+    if telemetry.bus_power is None or "target_q" not in telemetry:
         raise RecordingError(
             source, "has no voltage and current of the bus", "record all fields of the controller"
         )
-    time, order = telemetry.time, proof.order
-    starts = _starts(time, telemetry["target_q"], proof, source)
-    energy = np.concatenate([[0.0], np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(time))])
+    time = telemetry.time
+    order = proof.order
+    starts = np.array(_starts(time, telemetry["target_q"], proof, source))
+    durations = np.where(order, proof.after.duration, proof.before.duration)
+    ends = starts + durations
+    measured = MeasuredEnergy.of(telemetry)
+    # A cycle begins and ends between two samples.
+    firsts = np.maximum(np.searchsorted(time, starts, side="right") - 1, 0)
+    lasts = np.minimum(np.searchsorted(time, ends), len(time) - 1)
+    whole = measured.unknown[lasts] == measured.unknown[firsts]
     tick = float(np.median(np.diff(time)))
+    whole &= (ends <= time[-1] + tick) & (starts >= time[0] - tick)
+    gain = np.interp(ends, time, measured.energy) - np.interp(starts, time, measured.energy)
     temperatures = telemetry.columns.get("joint_temperatures")
-    each, warm = [], []
-    for start, new in zip(starts, order, strict=True):
-        end = start + (proof.after if new else proof.before).duration
-        inside = (time >= start) & (time < end)
-        full = inside.sum() >= FULL * (end - start) / tick and end <= time[-1] + tick
-        gain = np.interp(end, time, energy) - np.interp(start, time, energy)
-        each.append(float(gain) if full else np.nan)
-        if temperatures is not None:
-            warm.append(np.nanmean(temperatures[inside], axis=0))
-    return np.array(each), np.array(warm) if warm else None
+    if temperatures is None:
+        return np.where(whole, gain, np.nan), None
+    spans = zip(firsts, lasts, strict=True)
+    warm = [np.nanmean(temperatures[first : last + 1], axis=0) for first, last in spans]
+    return np.where(whole, gain, np.nan), np.array(warm)
 
 
 def _starts(time: Array, q: Array, proof: Proof, source: str) -> list[float]:

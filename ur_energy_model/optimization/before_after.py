@@ -3,80 +3,49 @@
 
 """The saving of a changed program from ordinary production: cycles before and after the change.
 
-Energies are those measured at the bus. Cycles of one recording (or of one day of a history store)
-have standby power and friction in common, so the recordings count, not the cycles alone. Standby
-that differs is corrected where both stand at the same points; what friction and temperature may
-differ by widens the interval.
+Compared are the measured totals of the cycles as they are; nothing is corrected. The interval
+comes from the scatter of the cycles, or, where a side has several sessions, from that of the
+sessions: the cycles of one session have standby power and friction in common. What the two sides
+are seen not to have in common widens it: the power of parts of the cycle that the change left
+alike, and the temperature of the joints. Where nothing is measured, the energies of one model are
+compared, whose errors are mostly common to both sides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
-from ur_energy_model.energy.telemetry_checks import OperatingConditions
-from ur_energy_model.errors import InputError, RecordingError
-from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.setup import Setup
-from ur_energy_model.optimization.found_cycles import find_cycles
-from ur_energy_model.optimization.recorded_cycle import cycle_energies, scaling_of
-from ur_energy_model.optimization.recorded_motion import STILL_TARGET, find_moves, read_motion
-from ur_energy_model.plant.database import HistoryDatabase
-from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.energy.difference import Difference, model_variance
+from ur_energy_model.energy.powers import TotalSource
+from ur_energy_model.optimization.production import Part, Production
 from ur_energy_model.telemetry.samples import same_serial
 from ur_energy_model.typing import Array
 
-STANDBY_SPREAD, FRICTION_SPREAD = 2.0, 0.06
-"""Standard deviations between recordings of one arm: of standby [W], where it cannot be corrected,
-and of the energy of motion, relative."""
+SAME_SESSION = 4.0 * 3600.0
+"""Longest time between two recordings of one session [s]: then the joints are cold, and another
+start of the arm is likely."""
+STANDBY_SPREAD = 2.0
+FRICTION_SPREAD = 0.06
+"""Standard deviations between sessions of one arm: of standby power [W], and of the energy of
+motion, relative. They count where one session on each side cannot show them."""
+PRIOR = 8.0  # number of sessions that these spreads were seen in
 WARMTH = 0.006  # relative change of the energy of motion per kelvin of the joints
-PRIOR = 8.0  # number of recordings whose scatter these spreads are worth
 NEAR = 0.02
-"""Distance within which two programs rest at the same point [rad]: it may be taught anew."""
-USUAL = 1.3  # factor on the median duration beyond which a cycle was interrupted
+"""Distance within which two programs are at the same point [rad]: it may be taught anew."""
+ALIKE = 0.01  # relative difference of durations up to which two moves are the same motion
+LONGER = 1.8
+"""Factor on the duration of a cycle from which on one side may hold two of the other's cycles."""
+CERTAIN = 0.999
+"""Confidence from which on a difference of parts that are alike counts as one."""
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
 """Differences from which payload [kg], joint temperature [K] and speed scaling are reported."""
-CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Production:
-    """Cycles of a recording, or of a day of a history store; None where something is unknown."""
-
-    source: str  # recording or day
-    energy: Array  # of its cycles [k], J, measured at the bus
-    duration: Array  # of them [s]
-    serial: str | None = None  # of the arm
-    program: str | None = None  # name
-    points: Array | None = None  # where the moves of a cycle start [moves, n], rad
-    rests: Sequence[tuple[Array, float]] = ()  # points of rest [n], rad, and the power there [W]
-    idle: float | None = None  # mean power at rest [W]
-    payload: tuple[float, float] | None = None  # smallest and largest [kg]
-    temperature: float | None = None  # mean of the joints [degC]
-    scaling: float | None = None  # speed slider times limiter
-
-    def as_json(self) -> dict[str, Any]:
-        """A recording in the JSON of `Comparison`."""
-        return {
-            "source": self.source,
-            "cycles": len(self.energy),
-            "energies": self.energy.tolist(),
-            "durations": self.duration.tolist(),
-            "serial": self.serial,
-            "program": self.program,
-            "moves": None if self.points is None else len(self.points),
-            "idle_power": self.idle,
-            "payload": None if self.payload is None else list(self.payload),
-            "temperature": self.temperature,
-            "speed_scaling": self.scaling,
-        }
+Sides = tuple[Sequence[Production], Sequence[Production]]
 
 
 @dataclass(frozen=True)
@@ -86,201 +55,287 @@ class Comparison:
     before: Sequence[Production]
     after: Sequence[Production]
     energy: float  # mean of a cycle before [J]
-    new_energy: float  # mean of a cycle after, with standby as before [J]
-    interval: tuple[float, float]  # 95 % interval of the saving (low, high) [J]
-    standby_corrected: bool  # whether different standby was taken out
+    new_energy: float  # mean of a cycle after [J]
+    # 95 % interval of the saving (low, high) [J]; NaN where nothing shows the scatter
+    interval: tuple[float, float]
     differences: tuple[str, ...]  # what else changed, one sentence each
-    proven: bool  # whether the interval excludes zero, on one arm
+    notes: tuple[str, ...]  # what the interval rests on, and what is left out, one sentence each
+    proven: bool  # whether the interval excludes zero, for one arm and cycles of about one length
+    # power by which parts of the cycle that are alike differ, after less before [W]; None without
+    # such parts, or where nothing shows their scatter
+    alike_power: float | None = None
 
     @property
     def saving(self) -> float:
         """Per cycle [J]."""
         return self.energy - self.new_energy
 
+    @property
+    def sources(self) -> tuple[TotalSource, TotalSource]:
+        """Where the totals before and after come from."""
+        before, after = (_source_of(side) for side in (self.before, self.after))
+        return before, after
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether measured totals are compared, and not those of a model."""
+        return all(source.name == "measured" for source in self.sources)
+
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --before ... --after ... --json`."""
+        before, after = self.sources
         return {
             **vars(self),
             "saving": self.saving,
             "saving_percent": 100.0 * self.saving / self.energy,
             "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
+            "standby_corrected": False,
+            "compared": "measured" if self.is_measured else "modelled",
+            "total_source": {"before": before.name, "after": after.name},
+            "total_measured_share": {"before": before.share, "after": after.share},
             "before": [each.as_json() for each in self.before],
             "after": [each.as_json() for each in self.after],
         }
 
 
-def recorded_production(path: str | Path) -> Production:
-    """Cycles of a recording of ordinary production.
-
-    Raises:
-        UrEnergyError: no cycle, no bus power, an unknown arm, or a recording that cannot be used.
-    """
-    info = read_info(path)
-    if info.robot is None:
-        raise RecordingError(
-            path, "does not name the arm that it was recorded on", "record with --robot NAME"
-        )
-    motion = read_motion(path, load_robot(info.robot))
-    power = motion.telemetry.bus_power
-    telemetry = motion.telemetry
-    if power is None or not np.isfinite(power).any():
-        problem = "has no bus power, so that energies of cycles are not measured"
-        raise RecordingError(path, problem, "record actual_robot_voltage and actual_robot_current")
-    moves = find_moves(motion)
-    found = find_cycles(motion, moves)
-    energy = cycle_energies(motion, found, power)
-    columns = telemetry.columns
-    duration = motion.time[found.ends] - motion.time[[each[0].first for each in found.moves]]
-    usual = duration <= USUAL * np.median(duration)
-    inside = np.zeros(len(motion.time), dtype=bool)
-    for cycle, end in zip(found.moves, found.ends, strict=True):
-        inside[cycle[0].first : end + 1] = True
-    still = inside & (np.abs(motion.qd).max(axis=1) < STILL_TARGET)
-    rests = [
-        (motion.q[move.last], float(power[move.last + 1 : after.first].mean()))
-        for move, after in pairwise(moves)
-        if after.first - move.last - 1 > 0.1 / motion.period
-    ]
-    carried = [there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)]
-    warmth = columns.get("joint_temperatures")
-    scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
-    return Production(
-        str(path),
-        energy[usual],
-        duration[usual],
-        info.serial,
-        info.program,
-        motion.q[[move.first for move in found.moves[0]]],
-        rests,
-        float(power[still].mean()) if still.any() else None,
-        (min(carried), max(carried)) if "payload" in columns else None,
-        None if warmth is None else float(np.nanmean(warmth[inside])),
-        scaling_of(motion) if scaled else None,
-    )
-
-
-def stored_production(
-    database: HistoryDatabase, changed: datetime
-) -> tuple[list[Production], list[Production]]:
-    """Cycles of a history store before and after an instant, by arm and day.
-
-    Where programs have names, the cycles are those of the program that ran most.
-
-    Raises:
-        InputError: no cycle with measured energy on one of the sides, or several arms.
-    """
-    later_from = f">= TIMESTAMPTZ '{changed.isoformat()}' AS later"
-    rows = database.columns(
-        "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, "
-        f"start {later_from} FROM cycles "
-        "WHERE bus_energy IS NOT NULL AND isfinite(bus_energy) ORDER BY start"
-    )
-    arms = sorted(set(rows["arm"]))
-    if not arms:
-        remedy = "add recordings with bus power, or name another arm: --arm"
-        raise InputError("--history", "has no cycle with measured energy of this arm", remedy)
-    if len(arms) > 1:
-        raise InputError(
-            "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
-        )
-    days = database.columns(
-        f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
-        "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
-        "FROM seconds GROUP BY ALL"
-    )
-    columns = (days[name] for name in ("later", "day", "temperature", "scaling"))
-    state = {(bool(later), day): values for later, day, *values in zip(*columns, strict=True)}
-    names = [str(name) for name in rows["program"] if name is not None]
-    usual = max(set(names), key=names.count) if names else None
-    wanted = np.array([usual is None or name == usual for name in rows["program"]], dtype=bool)
-    sides: list[list[Production]] = [[], []]
-    for later in (False, True):
-        mine = (rows["later"].astype(bool) == later) & wanted
-        duration = rows["duration"][mine].astype(float)
-        energy = rows["bus_energy"][mine].astype(float)
-        day = rows["day"][mine]
-        whole = duration <= USUAL * np.median(duration) if len(duration) else mine[:0]
-        for each in dict.fromkeys(day[whole]):
-            here = whole & (day == each)
-            warmth, scaling = (
-                None if value is None else float(value)
-                for value in state.get((later, each), (None, None))
-            )
-            production = Production(str(each), energy[here], duration[here], arms[0], usual)
-            sides[later].append(replace(production, temperature=warmth, scaling=scaling))
-        if not sides[later]:
-            raise InputError(
-                "--changed",
-                f"the store has no cycle with measured energy {'after' if later else 'before'} "
-                f"{changed:%Y-%m-%d %H:%M}",
-                "name another date, or add recordings with bus power",
-            )
-    return sides[0], sides[1]
-
-
 def compare(before: Sequence[Production], after: Sequence[Production]) -> Comparison:
     """The saving per cycle, with its 95 % interval.
 
-    Each recording has an error of its own: its scatter is estimated from the recordings, together
-    with the known spread of arms between them (`PRIOR`); the interval is that of Student's t.
+    With one session on each side the cycles are what scatters. With one cycle on one side it is
+    taken to scatter as those of the other side; with one on each side nothing shows the scatter, so
+    that the interval is unknown and nothing is proven.
     """
-    every = [*before, *after]
     sides = (before, after)
-    duration = np.array([each.duration.mean() for each in every])
-    energy = np.array([each.energy.mean() for each in every])
-    count = np.array([len(each.energy) for each in every], dtype=float)
-    shifts = [_standby_shift(before[0], each) for each in every]
-    corrected = all(shift is not None for shift in shifts)
-    mean = energy - np.array(shifts, dtype=float) * duration if corrected else energy
-    # Energy of a cycle above that of resting as long; half of it all where that is unknown.
-    motion = np.array([
-        0.5 * whole if each.idle is None else max(whole - each.idle * time, 0.0)
-        for each, whole, time in zip(every, energy, duration, strict=True)
-    ])  # fmt: skip
-    spread = np.hypot(0.0 if corrected else STANDBY_SPREAD * duration, FRICTION_SPREAD * motion)
-    squares = sum(float(np.sum((each.energy - each.energy.mean()) ** 2)) for each in every)
-    cycle_variance = squares / max(float(np.sum(count - 1)), 1.0)
-    variance = 0.0
-    freedom = PRIOR
-    energies = []
-    for rows in (slice(len(before)), slice(len(before), None)):
-        own = mean[rows]
-        free = len(mean[rows]) - 1
-        scatter = float(np.sum((own - own.mean()) ** 2))
-        between = (PRIOR * float(spread[rows].max()) ** 2 + scatter) / (PRIOR + free)
-        within = cycle_variance * float(np.sum(1 / count[rows]))
-        variance += between / len(own) + within / len(own) ** 2
-        freedom += free
-        energies.append(float(own.mean()))
-    cold, warm = _means(sides, "temperature") or (0.0, 0.0)
-    variance += (WARMTH * abs(warm - cold) * float(motion.max())) ** 2
-    half = float(student.ppf(0.5 + CONFIDENCE / 2, freedom)) * variance**0.5
-    saving = energies[0] - energies[1]
-    serials = {each.serial for each in every}
+    sessions = [_sessions(side) for side in sides]
+    notes = _notes(sides, sessions)
+    alike = None
+    if all(len(each) == 1 for each in sessions):
+        difference = Difference.of_means(sessions[0][0], sessions[1][0])
+        alike = _alike(before[0].parts, after[0].parts)
+        seen = _of_session(sides, alike)
+        notes += seen.notes
+        difference = difference.widened(seen.variance, seen.freedom)
+    else:
+        means = [np.array([cycles.mean() for cycles in each]) for each in sessions]
+        difference = Difference.of_groups(*means)
+    difference = difference.widened(_of_warmth(sides))
+    if not all(each.is_measured for each in (*before, *after)):
+        difference = difference.widened(_of_model(sides))
+    lengths = [float(np.mean([each.duration.mean() for each in side])) for side in sides]
+    same_work = max(lengths) < LONGER * min(lengths)
+    if not same_work:
+        notes.append(
+            f"A cycle takes {lengths[0]:.2f} s before and {lengths[1]:.2f} s after: one may hold "
+            "several of the other's, so that nothing is proven. Record more cycles of both."
+        )
+    serials = {each.serial for each in (*before, *after)}
     one_arm = all(same_serial(first, other) is not False for first in serials for other in serials)
+    energies = [float(np.mean([cycles.mean() for cycles in each])) for each in sessions]
+    interval = difference.interval
     return Comparison(
         *sides,
         energies[0],
         energies[1],
-        interval=(saving - half, saving + half),
-        standby_corrected=corrected,
+        interval=interval,
         differences=tuple(_differences(sides)),
-        proven=bool(saving > half and one_arm),
+        notes=tuple(notes),
+        proven=bool(interval[0] > 0.0 and one_arm and same_work),
+        alike_power=None if alike is None else -alike.power.value,
     )
 
 
-def _standby_shift(first: Production, other: Production) -> float | None:
-    """Power at rest over that of the first recording, at the same points [W]; None without any."""
-    pairs = [
-        power - there
-        for q, power in other.rests
-        for at, there in first.rests
-        if len(q) == len(at) and np.abs(q - at).max() < NEAR
+def _sessions(side: Sequence[Production]) -> list[Array]:
+    """Energies of the cycles of each session of a side, J.
+
+    Recordings that follow each other within `SAME_SESSION` are one session; one whose time of day
+    is unknown is a session of its own.
+    """
+    found: list[list[Array]] = []
+    latest = -np.inf
+    for each in sorted(side, key=lambda one: -np.inf if one.begin is None else one.begin):
+        if each.begin is not None and each.begin - latest <= SAME_SESSION:
+            found[-1].append(each.energy)
+        else:
+            found.append([each.energy])
+        latest = max(latest, -np.inf if each.end is None else each.end)
+    return [np.concatenate(cycles) for cycles in found]
+
+
+def _source_of(side: Sequence[Production]) -> TotalSource:
+    """Where the totals of a side come from, by the number of its cycles."""
+    counts = np.array([len(each.energy) for each in side], dtype=float)
+    shares = np.array([each.total_source.share for each in side])
+    return TotalSource.of(float(counts @ shares), float(counts.sum()))
+
+
+def _notes(sides: Sides, sessions: Sequence[Sequence[Array]]) -> list[str]:
+    """What is compared, what is left out, and whether cycles or sessions scatter."""
+    notes = []
+    sources = [_source_of(side) for side in sides]
+    if any(source.name != "measured" for source in sources):
+        before, after = (source.words() for source in sources)
+        notes.append(
+            f"Totals before: {before}; after: {after}. So energies of the model are compared, and "
+            "the interval has the model's error."
+        )
+    if any(len(each) > 1 for each in sessions):
+        before, after = (str(len(each)) for each in sessions)
+        notes.append(
+            f"The interval comes from the scatter of the sessions, {before} before and {after} "
+            "after: the cycles of one session have standby power and friction in common."
+        )
+    left_out = sum(each.left_out for side in sides for each in side)
+    if left_out:
+        notes.append(f"Left out: {left_out} cycles with an outage, or much longer than usual.")
+    return notes
+
+
+def _apart(before: Sequence[Production], after: Sequence[Production]) -> bool:
+    """Whether the two sides are known to be of different sessions."""
+    every = [*before, *after]
+    if any(each.begin is None or each.end is None for each in every):
+        return False
+    return len(_sessions(every)) > 1
+
+
+def _motion_energy(production: Production) -> float:
+    """Energy of a cycle above that of resting as long; half of it all where that is unknown [J]."""
+    energy = float(production.energy.mean())
+    if production.idle is None:
+        return 0.5 * energy
+    return max(energy - production.idle * float(production.duration.mean()), 0.0)
+
+
+def _of_model(sides: Sides) -> float:
+    """Variance of the error of the model in the saving [J^2].
+
+    Where both energies were calculated by one model, its errors are mostly common to both. The rows
+    of a store have the deviation of each alone.
+    """
+    means = [[each.modelled for each in side] for side in sides]
+    if any(modelled is None for side in means for modelled in side):
+        return sum(max(each.model_std for each in side) ** 2 for side in sides)
+    nets = [
+        np.mean([one.net.mean(axis=0) for one in side if one is not None], axis=0) for side in means
     ]
-    return float(np.mean(pairs)) if pairs else None
+    first = means[0][0]
+    assert first is not None
+    return model_variance(first.channels, *nets)
 
 
-Sides = tuple[Sequence[Production], Sequence[Production]]
+# What the two sides do not have in common.
+
+
+class SessionError(NamedTuple):
+    """What one session on each side may add to the saving, beside the scatter of the cycles."""
+
+    variance: float  # J^2
+    freedom: float  # degrees of freedom of the variance
+    notes: list[str]  # for people
+
+
+def _of_session(sides: Sides, alike: AlikeParts | None) -> SessionError:
+    """Standby power and friction of two sessions, as the parts that are alike show them.
+
+    Sessions that are known to be different, and have no move alike, may differ by as much as those
+    of other arms do.
+    """
+    apart = _apart(*sides)
+    every = [*sides[0], *sides[1]]
+    duration = max(float(each.duration.mean()) for each in every)
+    variance = 0.0
+    freedom = np.inf
+    notes = []
+    if alike is not None:
+        power = alike.power.value
+        differs = abs(power) > alike.power.half_width(CERTAIN)
+        if differs:
+            notes.append(
+                f"Parts of the cycle that are alike on both sides took {-power:+.2f} W after the "
+                "change, which is not the program's: the interval is wider for it."
+            )
+        if differs or apart:
+            variance += (power * duration) ** 2
+    if apart and (alike is None or not alike.moves):
+        notes.append(
+            "The two sides are of different sessions, and no move is alike on both: the interval "
+            "has what standby power and friction of an arm usually differ by. Several days of each "
+            "show it."
+        )
+        motion = max(_motion_energy(each) for each in every)
+        spread = np.hypot(STANDBY_SPREAD * duration, FRICTION_SPREAD * motion)
+        variance += 2.0 * float(spread) ** 2
+        freedom = 2.0 * PRIOR
+    return SessionError(variance, freedom, notes)
+
+
+def _of_warmth(sides: Sides) -> float:
+    """Variance from joints that are warmer on one side [J^2]; 0 where that is unknown."""
+    cold, warm = _means(sides, "temperature") or (0.0, 0.0)
+    motion = max(_motion_energy(each) for side in sides for each in side)
+    return (WARMTH * (warm - cold) * motion) ** 2
+
+
+@dataclass(frozen=True)
+class AlikeParts:
+    """Parts of the cycle that the change left as they were."""
+
+    power: Difference  # of their mean power, before less after [W]
+    moves: bool  # whether a move is among them
+
+
+def _alike(before: Sequence[Part], after: Sequence[Part]) -> AlikeParts | None:
+    """How the power of the parts differs that are alike on both sides; None without any.
+
+    A settled rest is alike at the same point. A move is alike if it leads from the same point to
+    the same one in the same time, and begins from a settled rest or follows a move that is alike:
+    else the bus capacitor is charged differently at its begin.
+    """
+    pairs = _pairs(before, after)
+    if not pairs:
+        return None
+    weights = np.array([min(one.duration, other.duration) for one, other in pairs])
+    power = [
+        np.average([part.power for part in side], axis=0, weights=weights)
+        for side in zip(*pairs, strict=True)
+    ]
+    if any(not len(each) for each in power) or all(len(each) == 1 for each in power):
+        return None
+    return AlikeParts(Difference.of_means(*power), any(one.moves for one, _ in pairs))
+
+
+def _pairs(before: Sequence[Part], after: Sequence[Part]) -> list[tuple[Part, Part]]:
+    """Parts before and after that are alike, each at most once.
+
+    A cycle goes round: its first part follows its last one.
+    """
+    like = {
+        (i, j)
+        for i, one in enumerate(before)
+        for j, other in enumerate(after)
+        if _same_motion(one, other)
+    }
+    found: dict[int, int] = {}
+    for i, j in sorted(like):
+        earlier = (i - 1) % len(before), (j - 1) % len(after)
+        rested = not before[earlier[0]].moves and not after[earlier[1]].moves
+        entered_alike = not before[i].moves or rested or earlier in like
+        if entered_alike and i not in found and j not in found.values():
+            found[i] = j
+    return [(before[i], after[j]) for i, j in found.items()]
+
+
+def _same_motion(one: Part, other: Part) -> bool:
+    """Whether two parts are rests at one point, or moves on one way in one time."""
+    if one.moves != other.moves or len(one.start) != len(other.start):
+        return False
+    far = max(np.abs(one.start - other.start).max(), np.abs(one.end - other.end).max())
+    longer = abs(one.duration - other.duration)
+    as_long = longer <= ALIKE * max(one.duration, other.duration) + max(one.tick, other.tick)
+    return bool(far < NEAR and (as_long or not one.moves))
+
+
+# What else changed.
 
 
 def _known(sides: Sides, name: str) -> list[list[Any]]:

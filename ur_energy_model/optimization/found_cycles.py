@@ -129,7 +129,19 @@ def _places_in_cycle(
 def _repeated(
     motion: RecordedMotion, moves: list[MoveSpan]
 ) -> tuple[ShownBy, list[tuple[int, int]]]:
-    """First move of each complete cycle, and that after its last; none without repetition.
+    """First move of each complete cycle, and that after its last; none without repetition."""
+    shown_by, complete = complete_cycles(motion)
+    edges = [(_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete]
+    cycles = [(a, b) for a, b in edges if a < b < len(moves)]
+    if not cycles:
+        return "repetition", []
+    alike = [[_alike(motion, moves, one, other) for other in cycles] for one in cycles]
+    usual = alike[int(np.argmax(np.sum(alike, axis=1)))]
+    return shown_by, [cycle for cycle, counts in zip(cycles, usual, strict=True) if counts]
+
+
+def complete_cycles(motion: RecordedMotion) -> tuple[ShownBy, list[tuple[int, int]]]:
+    """Samples at which each complete cycle begins and ends, whatever its moves; and what shows it.
 
     A cycle is complete if the next one has begun, which shows the length of its last dwell.
     """
@@ -142,14 +154,7 @@ def _repeated(
     found: list[tuple[int, int]] = []
     for number, mark in enumerate(marks.values()):
         found += pairwise(samples[number - back] for back in (*mark.ends, 0))
-    complete = [(begin, end) for begin, end in found if end < len(motion.time)]
-    edges = [(_move_of(motion, moves, a), _move_of(motion, moves, b)) for a, b in complete]
-    cycles = [(a, b) for a, b in edges if a < b < len(moves)]
-    if not cycles:
-        return "repetition", []
-    alike = [[_alike(motion, moves, one, other) for other in cycles] for one in cycles]
-    usual = alike[int(np.argmax(np.sum(alike, axis=1)))]
-    return detector.shown_by, [cycle for cycle, counts in zip(cycles, usual, strict=True) if counts]
+    return detector.shown_by, [(begin, end) for begin, end in found if end < len(motion.time)]
 
 
 def _departing(motion: RecordedMotion) -> Telemetry:

@@ -38,9 +38,19 @@ class MeasuredSaving:
     energy: float  # mean per cycle as recorded [J]
     new_energy: float  # mean per cycle as typed [J]
     saving_percent: float  # of energy
-    interval: tuple[float, float]  # its 95 % interval (low, high), percent
+    # its 95 % interval (low, high), percent; NaN with one pair of cycles, which shows no scatter
+    interval: tuple[float, float]
     cycles: int  # of each kind
     temperature: Array | None = None  # means of the joints in cycles before, after [2, n], degC
+    total_source: str = "measured"  # of both energies: nothing else is compared in a proof
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, and whether it proves a saving, in words."""
+        low, high = self.interval
+        if not math.isfinite(low):
+            return "unknown: one pair of cycles does not show how much they scatter; not proven"
+        return f"{low:.2f} to {high:.2f}{'' if low > 0.0 else ', not proven'}"
 
 
 @dataclass(frozen=True)

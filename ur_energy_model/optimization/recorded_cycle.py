@@ -8,13 +8,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ur_energy_model.energy.meter import integrate
+from ur_energy_model.energy.meter import GapRule, integrate
 from ur_energy_model.energy.program import LINE
+from ur_energy_model.energy.supply import BusMeter
 from ur_energy_model.energy.telemetry_checks import OperatingConditions
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -43,7 +44,7 @@ from ur_energy_model.optimization.recorded_motion import (
 )
 from ur_energy_model.robot_modes import BACKDRIVE, BRAKES_RELEASED
 from ur_energy_model.telemetry.samples import Telemetry, equal_runs
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Indices
 
 SLOW_SAMPLES = 0.012
 """Sample period above which recorded accelerations are not used [s]: they change in steps, which a
@@ -79,10 +80,8 @@ def find_cycle(
     starts = np.array([motion.time[moves[0].first] for moves in found.moves])
     durations = motion.time[list(found.ends)] - starts
     chosen = int(np.argsort(durations, kind="stable")[len(durations) // 2])
-    power = motion.telemetry.bus_power
-    measured = None
-    if power is not None and np.isfinite(power).all():
-        measured = cycle_energies(motion, found, power)
+    measured = MeasuredEnergy.of(motion.telemetry).of_cycles(found)
+    measured = measured[np.isfinite(measured)]
     warmth = columns.get("joint_temperatures")
     moves, leading = _moves(motion, found, chosen, robot, model.setup, keep_dwell)
     cycle = WorkCycle(
@@ -92,10 +91,8 @@ def find_cycle(
         duration=float(durations[chosen]),
         moves=tuple(moves),
         count=len(found.moves),
-        measured_energy=None if measured is None else float(measured.mean()),
-        measured_energy_std=(
-            0.0 if measured is None or len(measured) < 2 else float(measured.std(ddof=1))
-        ),
+        measured_energy=float(measured.mean()) if len(measured) else None,
+        measured_energy_std=float(measured.std(ddof=1)) if len(measured) > 1 else 0.0,
         temperature=None if warmth is None else np.nanmean(warmth, axis=0),
         notes=tuple(_notes(motion, found)),
         switching=recorded_switching(motion.telemetry),
@@ -346,11 +343,43 @@ def scaling_of(motion: RecordedMotion) -> float:
     return found if 0.01 < found <= 1.0 else 1.0
 
 
-def cycle_energies(motion: RecordedMotion, found: FoundCycles, power: Array) -> Array:
-    """Energy of each complete cycle [cycles], J, from the power at each sample [W]."""
-    cycles = zip(found.moves, found.ends, strict=True)
-    parts = [slice(moves[0].first, end + 1) for moves, end in cycles]
-    return np.array([integrate(motion.time[part], power[part]).net[0] for part in parts])
+@dataclass(frozen=True)
+class MeasuredEnergy:
+    """Measured energy of a recording, by the rules of every other total of this package.
+
+    Voltage times current is integrated by trapezoids on the controller's clock; across an outage,
+    and where either is not finite, nothing is known.
+    """
+
+    energy: Array  # up to each sample [samples], J
+    unknown: Indices  # number of steps up to each sample whose energy is not measured [samples]
+
+    @classmethod
+    def of(cls, telemetry: Telemetry) -> MeasuredEnergy:
+        """The measured energy of all samples of a recording."""
+        steps = GapRule()(telemetry.time, telemetry.stamp, telemetry.gaps, telemetry.info.rate)
+        modes = telemetry.columns.get("robot_mode")
+        released = np.ones(len(telemetry), dtype=bool)
+        if modes is not None:
+            released = np.isin(modes, BRAKES_RELEASED) | np.isnan(modes)
+        bus = BusMeter().step(telemetry, steps.bridged, released)[1]
+        mean = 0.5 * (bus.watts[1:] + bus.watts[:-1])
+        known = bus.measured[1:] & bus.measured[:-1] & (steps.lost[1:] == 0.0) & ~steps.back[1:]
+        energy = np.cumsum(mean * steps.bridged[1:])
+        return cls(
+            np.concatenate(([0.0], energy)),
+            np.concatenate(([0], np.cumsum(~known))),
+        )
+
+    def between(self, first: Indices, last: Indices) -> Array:
+        """Energy from samples to later ones [...], J; NaN where not all of it is measured."""
+        energy = self.energy[last] - self.energy[first]
+        return np.where(self.unknown[last] == self.unknown[first], energy, np.nan)
+
+    def of_cycles(self, found: FoundCycles) -> Array:
+        """Energy of each complete cycle [cycles], J; NaN where not all of it is measured."""
+        firsts = np.array([moves[0].first for moves in found.moves], dtype=np.intp)
+        return self.between(firsts, np.array(found.ends, dtype=np.intp))
 
 
 def recorded_switching(telemetry: Telemetry) -> Switching | None:

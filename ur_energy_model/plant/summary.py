@@ -87,7 +87,7 @@ _SECONDS = f"""
     sum(measured) AS measured, sum(unaccounted) AS unaccounted"""
 _UNSEEN = "coalesce(unaccounted_s, duration - motion_time - idle_time)"
 """Time of a cycle in gaps [s]; rows of earlier versions do not state it."""
-_WHOLE = f"{_UNSEEN} < 1e-6"
+WHOLE = f"{_UNSEEN} < 1e-6"
 """Whether a cycle was seen from its beginning to its end, so that its energy is that of a cycle."""
 _CYCLES = f"""
     sum(total_energy) AS energy, {_throughout("standby_energy")}, {_throughout("driver_energy")},
@@ -97,8 +97,8 @@ _CYCLES = f"""
     {_throughout("wall_energy")}, {_throughout("wall_std")},
     sum(motion_time + idle_time) AS duration, sum(motion_time) AS motion_time,
     sum(measured) AS measured, sum({_UNSEEN}) AS unaccounted, count(*) AS cycles,
-    avg(duration) FILTER ({_WHOLE}) AS mean_duration,
-    avg(total_energy) FILTER ({_WHOLE}) AS energy_per_cycle"""
+    avg(duration) FILTER ({WHOLE}) AS mean_duration,
+    avg(total_energy) FILTER ({WHOLE}) AS energy_per_cycle"""
 _NODES = f"""
     sum(joules) AS energy, {", ".join(f"NULL AS {name}" for name in SUMS[1:4])},
     sum(joules - model_joules) AS unexplained_energy, sum(model_joules) AS model_energy,
@@ -271,7 +271,7 @@ _WORKS = f"""
             sum(total_energy * total_energy) AS energy_squared,
             sum(coalesce(wall_energy, total_energy)) AS wall, sum(duration) AS duration,
             sum(idle_energy) AS idle
-        FROM cycles WHERE {_WHOLE} GROUP BY 1, 2, 3
+        FROM cycles WHERE {WHOLE} GROUP BY 1, 2, 3
     ) GROUP BY 1, 2 ORDER BY sum(energy) DESC, 1, 2"""
 _ARMS = """
     SELECT arm, max(robot) AS robot, string_agg(DISTINCT model, ', ' ORDER BY model) AS models

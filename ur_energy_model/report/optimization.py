@@ -334,11 +334,7 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         ("energy of a cycle as recorded [J]", f"{measured.energy:.1f}"),
         ("energy of a cycle as typed [J]", f"{measured.new_energy:.1f}"),
         ("saving [%]", f"{measured.saving_percent:.2f}"),
-        (
-            "its 95 % interval [%]",
-            "{:.2f} to {:.2f}".format(*measured.interval)
-            + ("" if measured.interval[0] > 0.0 else ", not proven"),
-        ),
+        ("its 95 % interval [%]", measured.interval_text),
         ("cycles of each kind", f"{measured.cycles}"),
     ]
     if measured.temperature is not None:
@@ -349,8 +345,9 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
         "Measured on the arm",
         ("", "value"),
         rows,
-        "The cycles as recorded and as typed were run in turns and their bus voltage times current "
-        "was integrated; the interval comes from the differences of neighbouring cycles.",
+        "The cycles as recorded and as typed were run in turns. Both energies are measured totals: "
+        "bus voltage times current, integrated over each whole cycle. The interval comes from the "
+        "scatter of the differences of neighbouring cycles.",
     )
 
 
@@ -360,14 +357,17 @@ def measured_table(measured: MeasuredSaving | None) -> Table | None:
 def optimization_page(report: OptimizationReport) -> Page:
     """The page of an optimized cycle: the saving in a sentence, what it rests on, and the rest."""
     found, cycle, measured = report.optimized, report.optimized.cycle, report.optimized.measured
-    low, high = found.typed_interval if measured is None else measured.interval
     saving = found.typed_saving_percent if measured is None else measured.saving_percent
     grade: Grade = "good" if found.proven else "fair" if saving > 0 else "poor"
+    low, high = found.typed_interval if measured is None else measured.interval
+    doubt = "" if found.proven else ": not proven"
+    confidence = f"{low:.1f} to {high:.1f} % with 95 % confidence{doubt}"
+    if not np.isfinite(low):
+        confidence = "one pair of cycles proves nothing"
     verdict = ModelVerdict(
         grade,
         f"{saving:.1f} % less energy per cycle, "
-        f"{'predicted as typed' if measured is None else 'measured'} ({low:.1f} to {high:.1f} % "
-        f"with 95 % confidence{'' if found.proven else ': not proven'}).",
+        f"{'predicted as typed' if measured is None else 'measured'} ({confidence}).",
         (
             Statement("good", found.ceiling.text()),
             *([Statement("fair", found.copy_advice)] if found.copy_advice else []),

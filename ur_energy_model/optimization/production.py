@@ -1,0 +1,421 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Cycles of ordinary production and their energies, from a recording or a history store.
+
+The energy of a cycle is its measured total: voltage times current of the robot bus, integrated
+over the cycle. Cycles with an outage, and those that took unusually long, are left out. Where
+nothing is measured, the energy is the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.calculator import EnergyCalculator
+from ur_energy_model.energy.meter import EnergyMeter
+from ur_energy_model.energy.powers import Channels, PowerOptions, TotalSource
+from ur_energy_model.energy.recording_energy import measured_powers
+from ur_energy_model.energy.telemetry_checks import OperatingConditions
+from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.setup import Setup
+from ur_energy_model.optimization.found_cycles import FoundCycles, complete_cycles, find_cycles
+from ur_energy_model.optimization.recorded_cycle import MeasuredEnergy, scaling_of
+from ur_energy_model.optimization.recorded_motion import (
+    STILL_TARGET,
+    RecordedMotion,
+    find_moves,
+    read_motion,
+)
+from ur_energy_model.plant.database import HistoryDatabase
+from ur_energy_model.plant.summary import WHOLE
+from ur_energy_model.telemetry.bag.reader import read_info
+from ur_energy_model.telemetry.samples import has_host_time
+from ur_energy_model.typing import Array, Indices, Mask
+
+USUAL = 1.3  # factor on the median duration beyond which a cycle is not a usual one
+SETTLED = 1.0
+"""Time after the begin of a rest from which on its power is that of holding the arm [s]: the bus
+capacitor that braking has charged is empty, and the joints have settled."""
+SHORTEST_REST = 0.2  # shortest settled rest whose power is compared [s]
+SLOW = 0.06  # sample period from which on a move is seen too coarsely to be recognized [s]
+MEASURED = TotalSource("measured", 1.0)
+
+
+class Part(NamedTuple):
+    """A move of the cycle, or the settled part of a rest; k cycles, n joints."""
+
+    start: Array  # where the arm is at its begin [n], rad
+    end: Array  # where the arm is at its end [n], rad
+    duration: float  # mean [s]
+    power: Array  # mean measured power in each cycle [k], W
+    moves: bool  # whether it is a move
+    tick: float = 0.0  # time by which sampling alone may change the duration [s]
+
+
+class ModelledCycles(NamedTuple):
+    """Energies of cycles by a model."""
+
+    channels: Channels
+    net: Array  # integral of each channel over each cycle [k, channels], J
+
+
+@dataclass(frozen=True)
+class Production:
+    """Cycles of a recording, or of a day of a history store; None where something is unknown."""
+
+    source: str  # recording or day
+    energy: Array  # of its cycles [k], J: measured totals, or the model's
+    duration: Array  # of them [k], s
+    total_source: TotalSource = MEASURED
+    modelled: ModelledCycles | None = None  # of a recording whose energy is the model's
+    model_std: float = 0.0  # of the mean energy of a cycle, where it is the model's [J]
+    serial: str | None = None  # of the arm
+    program: str | None = None  # name
+    begin: float | None = None  # of the first cycle [s since 1970]
+    end: float | None = None  # of the last cycle [s since 1970]
+    points: Array | None = None  # where the moves of a cycle start [moves, n], rad
+    parts: Sequence[Part] = ()  # of a cycle, in order
+    idle: float | None = None  # mean power at rest [W]
+    payload: tuple[float, float] | None = None  # smallest and largest [kg]
+    temperature: float | None = None  # mean of the joints [degC]
+    scaling: float | None = None  # speed slider times limiter
+    left_out: int = 0  # number of cycles that are not among these
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the energies are measured."""
+        return self.total_source.name == "measured"
+
+    def as_json(self) -> dict[str, Any]:
+        """A recording in the JSON of `Comparison`."""
+        return {
+            "source": self.source,
+            "cycles": len(self.energy),
+            "cycles_left_out": self.left_out,
+            "total_source": self.total_source.name,
+            "total_measured_share": self.total_source.share,
+            "energies": self.energy.tolist(),
+            "durations": self.duration.tolist(),
+            "serial": self.serial,
+            "program": self.program,
+            "moves": None if self.points is None else len(self.points),
+            "idle_power": self.idle,
+            "payload": None if self.payload is None else list(self.payload),
+            "temperature": self.temperature,
+            "speed_scaling": self.scaling,
+        }
+
+
+# Recordings.
+
+
+def recorded_productions(
+    before: Sequence[Path], after: Sequence[Path], progress: Callable[[float], None] | None = None
+) -> tuple[list[Production], list[Production]]:
+    """Cycles of recordings before and after a change: all measured, or else all modelled.
+
+    The model is the generic one of the arm's type. `progress` is called with the share done.
+
+    Raises:
+        UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
+    """
+    paths = [*before, *after]
+    found = []
+    for number, path in enumerate(paths):
+        if progress is not None:
+            progress(number / len(paths))
+        found.append(recorded_production(path))
+    if not all(each.is_measured for each in found):
+        found = [with_modelled_energy(*each) for each in zip(paths, found, strict=True)]
+    return found[: len(before)], found[len(before) :]
+
+
+def recorded_production(path: str | Path) -> Production:
+    """Cycles of a recording of ordinary production, with their measured energies.
+
+    Where no cycle is measured as a whole, all cycles are in it, their energies unknown (NaN).
+
+    Raises:
+        UrEnergyError: no cycle, an unknown arm, or a recording that cannot be used.
+    """
+    info = read_info(path)
+    if info.robot is None:
+        raise RecordingError(
+            path, "does not name the arm that it was recorded on", "record with --robot NAME"
+        )
+    motion = read_motion(path, load_robot(info.robot))
+    telemetry = motion.telemetry
+    moves = find_moves(motion)
+    found = find_cycles(motion, moves)
+    measured = MeasuredEnergy.of(telemetry)
+    cycles = _cycles_of(motion, found)
+    firsts, ends = cycles.firsts, cycles.ends
+    energy = measured.between(firsts, ends)
+    duration = motion.time[ends] - motion.time[firsts]
+    usual = _usual(duration)
+    whole = usual & np.isfinite(energy)
+    is_measured = bool(whole.any())
+    kept = whole if is_measured else usual
+    begin, end = _span_of(motion, firsts[kept], ends[kept])
+    columns = telemetry.columns
+    inside = np.zeros(len(motion.time), dtype=bool)
+    for first, last in zip(firsts, ends, strict=True):
+        inside[first : last + 1] = True
+    carried = [there.payload.mass for _, there in OperatingConditions(Setup()).parts(telemetry)]
+    warmth = columns.get("joint_temperatures")
+    scaled = "speed_scaling" in columns or "target_speed_fraction" in columns
+    return Production(
+        source=str(path),
+        energy=energy[kept],
+        duration=duration[kept],
+        total_source=MEASURED if is_measured else TotalSource("modelled", 0.0),
+        serial=info.serial,
+        program=info.program,
+        begin=begin,
+        end=end,
+        points=motion.q[[move.first for move in found.moves[0]]],
+        parts=_parts(motion, found, measured, whole) if is_measured and cycles.alike else (),
+        idle=_idle_power(motion, inside) if is_measured else None,
+        payload=(min(carried), max(carried)) if "payload" in columns else None,
+        temperature=None if warmth is None else float(np.nanmean(warmth[inside])),
+        scaling=scaling_of(motion) if scaled else None,
+        left_out=int(np.count_nonzero(~kept)),
+    )
+
+
+class _CycleRows(NamedTuple):
+    """First and last samples of complete cycles [cycles]."""
+
+    firsts: Indices
+    ends: Indices
+    alike: bool  # whether they are those of `FoundCycles`, which have the same moves
+
+
+def _cycles_of(motion: RecordedMotion, found: FoundCycles) -> _CycleRows:
+    """The complete cycles of a recording: those with the same moves.
+
+    In slow samples most moves look different each time: where fewer than half of the cycles have
+    the same moves there, all of them count.
+    """
+    _, complete = complete_cycles(motion)
+    if motion.period < SLOW or 2 * len(found.moves) > len(complete):
+        edges = [(moves[0].first, end) for moves, end in zip(found.moves, found.ends, strict=True)]
+        alike = True
+    else:
+        edges = complete
+        alike = False
+    firsts, ends = np.array(edges, dtype=np.intp).T
+    return _CycleRows(firsts, ends, alike)
+
+
+def _usual(duration: Array) -> Mask:
+    """Which cycles took about as long as most: neither interrupted nor two in one."""
+    ratio = duration / np.median(duration)
+    return np.asarray((ratio <= USUAL) & (ratio >= 1.0 / USUAL))
+
+
+def _span_of(
+    motion: RecordedMotion, firsts: Indices, ends: Indices
+) -> tuple[float | None, float | None]:
+    """Time of day of the begin of the first cycle and the end of the last [s since 1970]."""
+    telemetry = motion.telemetry
+    if not has_host_time(telemetry):
+        return None, None
+    clock = telemetry.time if telemetry.stamp is None else 1e-9 * telemetry.stamp
+    return float(clock[firsts.min()]), float(clock[ends.max()])
+
+
+def _idle_power(motion: RecordedMotion, inside: Mask) -> float | None:
+    """Mean measured power of the samples of cycles at which the arm rests [W]."""
+    power = motion.telemetry.bus_power
+    assert power is not None
+    still = inside & (np.abs(motion.qd).max(axis=1) < STILL_TARGET) & np.isfinite(power)
+    return float(power[still].mean()) if still.any() else None
+
+
+def _parts(
+    motion: RecordedMotion, found: FoundCycles, measured: MeasuredEnergy, whole: Mask
+) -> list[Part]:
+    """Moves and settled rests of the cycles that are `whole` [cycles], in the order of a cycle."""
+    time = motion.time
+    cycles = [moves for moves, kept in zip(found.moves, whole, strict=True) if kept]
+    ends = np.array(found.ends, dtype=np.intp)[whole]
+    parts = []
+    for k, usual in enumerate(cycles[0]):
+        firsts = np.array([moves[k].first for moves in cycles], dtype=np.intp)
+        lasts = np.array([moves[k].last for moves in cycles], dtype=np.intp)
+        start = motion.q[usual.first]
+        end = motion.q[usual.last]
+        move = Part(start, end, *_power_between(time, measured, firsts, lasts), True, motion.period)
+        parts.append(move)
+        later = k + 1 < len(cycles[0])
+        until = np.array([moves[k + 1].first for moves in cycles]) if later else ends
+        settled = np.searchsorted(time, time[lasts] + SETTLED)
+        if (time[until] - time[lasts]).min() >= SETTLED + SHORTEST_REST:
+            rest = Part(
+                end, end, *_power_between(time, measured, settled, until), False, motion.period
+            )
+            parts.append(rest)
+    return parts
+
+
+def _power_between(
+    time: Array, measured: MeasuredEnergy, firsts: Indices, lasts: Indices
+) -> tuple[float, Array]:
+    """Mean duration [s] and mean powers [cycles], W, from samples to later ones [cycles]."""
+    duration = time[lasts] - time[firsts]
+    return float(duration.mean()), measured.between(firsts, lasts) / duration
+
+
+def with_modelled_energy(path: str | Path, production: Production) -> Production:
+    """The cycles of a recording with the energies that the generic model gives for them.
+
+    Raises:
+        UrEnergyError: no complete cycle without an outage, or a recording that cannot be used.
+    """
+    info = read_info(path)
+    assert info.robot is not None
+    robot = load_robot(info.robot)
+    motion = read_motion(path, robot)
+    found = find_cycles(motion, find_moves(motion))
+    firsts, ends, _ = _cycles_of(motion, found)
+    duration = motion.time[ends] - motion.time[firsts]
+    # With standby from the bus power on one side only, its error would not be common to both.
+    options = PowerOptions(track_standby=False)
+    calculator = EnergyCalculator(generic_model(info.robot), robot, options)
+    net, lost = _net_between(calculator, path, motion.time[firsts], motion.time[ends])
+    kept = _usual(duration) & (lost == 0.0)
+    if not kept.any():
+        raise RecordingError(
+            path, "has no complete cycle without an outage", "record the program again"
+        )
+    channels = calculator.channels
+    measured = float(net[kept, channels.arm["measured"]].sum())
+    return replace(
+        production,
+        energy=net[kept, channels.arm["model"]],
+        duration=duration[kept],
+        total_source=TotalSource.of(measured, float(duration[kept].sum())),
+        modelled=ModelledCycles(channels, net[kept]),
+        model_std=float(channels.deviations_of_model(net[kept].mean(axis=0))),
+        parts=(),
+        left_out=int(np.count_nonzero(~kept)),
+    )
+
+
+def _net_between(
+    calculator: EnergyCalculator, path: str | Path, begins: Array, ends: Array
+) -> tuple[Array, Array]:
+    """Integrals of the channels [k, channels], J, and time in gaps [k], s, between times [k], s."""
+    edges = np.unique(np.concatenate([begins, ends]))
+    meter = EnergyMeter(len(calculator.channels))
+    nets: list[Array] = []
+    lost: list[float] = []
+    for table in measured_powers(calculator, path):
+        time = table.samples.time
+        passed = edges[len(nets) :]
+        stops = np.searchsorted(time, passed[passed <= time[-1]], side="right")
+        totals = meter.integrate_steps(table.steps, table.power, stops.tolist())
+        nets += list(totals.net[: len(stops)])
+        lost += totals.unaccounted[: len(stops)].tolist()
+        if len(nets) == len(edges):
+            break
+    while len(nets) < len(edges):  # the last samples of the recording were refused
+        nets.append(meter.reading.net)
+        lost.append(np.inf)
+    first = np.searchsorted(edges, begins)
+    last = np.searchsorted(edges, ends)
+    reached = np.array(nets)
+    away = np.array(lost)
+    return reached[last] - reached[first], away[last] - away[first]
+
+
+# History stores.
+
+
+def stored_productions(
+    database: HistoryDatabase, changed: datetime
+) -> tuple[list[Production], list[Production]]:
+    """Cycles of a history store before and after an instant, by day.
+
+    Where programs have names, the cycles are those of the program that ran most. Energies are the
+    measured ones if both sides have cycles that are measured as a whole, else those of the model.
+
+    Raises:
+        InputError: no whole cycle on one of the sides, or several arms.
+    """
+    later_from = f">= TIMESTAMPTZ '{changed.isoformat()}' AS later"
+    rows = database.columns(
+        "SELECT arm, CAST(day AS VARCHAR) AS day, program, duration, bus_energy, model_energy, "
+        f"model_std, epoch(start) AS begin, start {later_from} FROM cycles "
+        f"WHERE {WHOLE} ORDER BY start"
+    )
+    arms = sorted(set(rows["arm"]))
+    if not arms:
+        remedy = "add recordings of the running program, or name another arm: --arm"
+        raise InputError("--history", "has no whole cycle of this arm", remedy)
+    if len(arms) > 1:
+        raise InputError(
+            "--history", f"holds cycles of {len(arms)} arms", f"name one: --arm {arms[0]}"
+        )
+    days = database.columns(
+        f"SELECT CAST(day AS VARCHAR) AS day, second {later_from}, "
+        "avg(list_avg(joint_temperature)) AS temperature, avg(speed_scaling) AS scaling "
+        "FROM seconds GROUP BY ALL"
+    )
+    columns = (days[name] for name in ("later", "day", "temperature", "scaling"))
+    state = {(bool(later), day): values for later, day, *values in zip(*columns, strict=True)}
+    names = [str(name) for name in rows["program"] if name is not None]
+    program = max(set(names), key=names.count) if names else None
+    wanted = np.array([program is None or name == program for name in rows["program"]], dtype=bool)
+    later = rows["later"].astype(bool)
+    bus = rows["bus_energy"].astype(float)
+    measured = np.isfinite(bus)
+    all_measured = all((measured & wanted & (later == side)).any() for side in (False, True))
+    energy = bus if all_measured else rows["model_energy"].astype(float)
+    counted = wanted & np.isfinite(energy)
+    sides: list[list[Production]] = [[], []]
+    for side in (False, True):
+        mine = counted & (later == side)
+        duration = rows["duration"].astype(float)
+        usual = mine.copy()
+        usual[mine] = _usual(duration[mine])
+        for day in dict.fromkeys(rows["day"][usual]):
+            here = usual & (rows["day"] == day)
+            begins = rows["begin"][here].astype(float)
+            warmth, scaling = (
+                None if value is None else float(value)
+                for value in state.get((side, day), (None, None))
+            )
+            share = float(measured[here].mean())
+            production = Production(
+                source=str(day),
+                energy=energy[here],
+                duration=duration[here],
+                total_source=TotalSource.of(share, 1.0),
+                model_std=0.0 if all_measured else float(rows["model_std"][here].mean()),
+                serial=arms[0],
+                program=program,
+                begin=float(begins[0]),
+                end=float(begins[-1] + duration[here][-1]),
+                temperature=warmth,
+                scaling=scaling,
+            )
+            sides[side].append(production)
+        if not sides[side]:
+            raise InputError(
+                "--changed",
+                f"the store has no whole cycle {'after' if side else 'before'} "
+                f"{changed:%Y-%m-%d %H:%M}",
+                "name another date, or add recordings of that time",
+            )
+    return sides[0], sides[1]
