@@ -104,8 +104,8 @@ JOINT_POWER, JOINT_ENERGY = _pair(
 )
 TOTAL_POWER, TOTAL_ENERGY = _pair(
     "total",
-    "power of the whole arm [W]: measured where the bus power is, else the model",
-    "energy of the whole arm since reset [J]; never decreases",
+    "power of the whole arm [W]: measured where the bus power is, else the model's",
+    "energy of the whole arm since reset [J], measured where the bus power is; never decreases",
     LIVE_POLICIES,
 )
 BUS_POWER, BUS_ENERGY = _pair(
@@ -148,8 +148,8 @@ ENERGY_JOINTS = Topic(
     "energy/joints",
     "control_msgs/DynamicJointState",
     _LIVE,
-    "all powers and energies of one instant, per joint and for `total`; only if control_msgs is "
-    "installed",
+    "all powers and energies of one instant, per joint and part, for `total` and `model`; only if "
+    "control_msgs is installed",
 )
 ENERGY = Topic(
     "energy",
@@ -162,8 +162,8 @@ ENERGY = Topic(
 ENERGY_STAMPED = replace(
     ENERGY,
     name="energy/stamped",
-    description="`energy` under its earlier name, with its earlier content; the next release does "
-    "not have it",
+    description="joints, total, bus and standby of `energy` under its earlier name; the next "
+    "release does not have it",
     adjustable=(),
 )
 ENERGY_SUMMARY = Topic(
@@ -177,8 +177,8 @@ ENERGY_CYCLE = Topic(
     "energy/cycle",
     _ARRAY,
     "at the end of a cycle",
-    "energy, duration, peak power, idle and motion of the cycle; a warning with `unaccounted_s` "
-    "where a part of it had no samples",
+    "energy, its parts and where it comes from, duration, peak power, idle and motion of the "
+    "cycle; a warning with `unaccounted_s` where a part of it had no samples",
     latched=True,
     depth=EVENT_DEPTH,
     adjustable=EVENT_POLICIES,
@@ -235,7 +235,7 @@ CLOCK = Topic(
 )
 
 PUBLISHED_ENERGY = (ENERGY, ENERGY_SUMMARY, ENERGY_CYCLE, ENERGY_PREDICTION)
-"""What the estimator publishes for bags: `energy` has the values of the Float64 topics in 1/23 of
+"""What the estimator publishes for bags: `energy` has the values of the Float64 topics in 1/28 of
 the messages."""
 RECORDED_ENERGY: tuple[Topic, ...] = tuple(
     replace(

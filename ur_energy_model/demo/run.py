@@ -50,7 +50,7 @@ from ur_energy_model.report.report import make_report, report_page
 from ur_energy_model.telemetry.bag.reader import read_bag
 from ur_energy_model.telemetry.rtde.connection import PORT as RTDE_PORT
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.topics_and_services import BUS_ENERGY, BUS_POWER, TOTAL_ENERGY, TOTAL_POWER
+from ur_energy_model.topics_and_services import MODEL_ENERGY, MODEL_POWER, TOTAL_ENERGY, TOTAL_POWER
 from ur_energy_model.typing import Array, Self
 
 START_TIMEOUT = 90.0
@@ -59,7 +59,7 @@ STOP_TIMEOUT = 10.0  # longest time a child may take to end after SIGINT before 
 MARK = ".ur_energy_demo"
 """File that marks an output folder of the demo, which the demo may replace."""
 Report: TypeAlias = Callable[..., None]
-TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, BUS_POWER, BUS_ENERGY))
+TOPICS = tuple(topic.name for topic in (TOTAL_POWER, TOTAL_ENERGY, MODEL_POWER, MODEL_ENERGY))
 
 
 def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | None) -> None:
@@ -137,10 +137,11 @@ def run_demo(output: Path, robot: str, host: str, seconds: float, seed: int | No
     )
     note(f"samples lost by the logger: {recording.lost}")
     if TOTAL_ENERGY.name in live.latest:
-        bus = live.latest.get(BUS_ENERGY.name, float("nan"))
+        model = live.latest.get(MODEL_ENERGY.name, float("nan"))
         note(
-            f"live {TOTAL_ENERGY.absolute_name} ended at {live.latest[TOTAL_ENERGY.name]:.0f} J, "
-            f"{BUS_ENERGY.absolute_name} at {bus:.0f} J ({live.messages} messages received)"
+            f"live {TOTAL_ENERGY.absolute_name}, measured, ended at "
+            f"{live.latest[TOTAL_ENERGY.name]:.0f} J, {MODEL_ENERGY.absolute_name} at "
+            f"{model:.0f} J ({live.messages} messages received)"
         )
     print(f"in {folder}:")
     for path, what in (
@@ -274,10 +275,10 @@ class EnergyMonitor:
         """Live power and energy."""
         if TOTAL_POWER.name not in self.latest:
             return "the estimator starts"
-        bus = self.latest.get(BUS_POWER.name)
-        measured = "" if bus is None else f" (bus {bus:5.1f} W)"
+        model = self.latest.get(MODEL_POWER.name)
+        modelled = "" if model is None else f" (model {model:5.1f} W)"
         energy = self.latest.get(TOTAL_ENERGY.name, 0.0)
-        return f"/energy {self.latest[TOTAL_POWER.name]:5.1f} W{measured} {energy:6.0f} J"
+        return f"/energy {self.latest[TOTAL_POWER.name]:5.1f} W{modelled} {energy:6.0f} J"
 
     def close(self) -> None:
         """Leave ROS."""
