@@ -627,7 +627,8 @@ cost:
 @json
 notes:
 what the figures are:
-  kWh          by the model, at the supply of the arm; --json has J, and what the bus measured
+  kWh          at the supply of the arm: measured where the controller states bus voltage and
+               current, else by the model; --json has J, and which (total_source)
   standby      the part of the energy that the arm takes at all times, also in motion
   idle         the energy while no joint moves, standby included
   motion       the energy while a joint moves, standby included; idle and motion are all of it

@@ -149,7 +149,7 @@ def joules(value: float) -> str:
 
 
 def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
-    """Channels of the whole arm that say something of their own: a modelled total is the model."""
+    """Channels of the whole arm with values of their own: a modelled total is the model's."""
     of_source = {
         "measured": ("total", "model"),  # and the total is that of the bus
         "mixed": ("total", "model", "bus"),
