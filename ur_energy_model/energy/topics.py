@@ -268,10 +268,9 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "total_source_ever": snapshot.total_source_ever.name,
         "total_measured_share_ever": snapshot.total_source_ever.share,
     }
-    watts = power[arm["total"]]
-    out.append(
-        _status("energy: total", f"{watts:.1f} W, {snapshot.total_source.words()}", of_total)
-    )
+    explained = explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
+    words = snapshot.total_source.words(explained)
+    out.append(_status("energy: total", f"{power[arm['total']]:.1f} W, {words}", of_total))
     of_model: dict[str, object] = {
         "power_W": power[arm["model"]],
         "power_std_W": columns.deviations_of_model(power, snapshot.seconds),

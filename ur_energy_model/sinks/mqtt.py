@@ -315,7 +315,7 @@ def _check(code: int) -> None:
 
 Value: TypeAlias = float | int | str | None  # of a metric; None where a number is unknown
 
-MOST_STORED = 36_000  # readings kept while the broker is away: an hour at 10 a second, 15 MB
+MOST_STORED = 36_000  # readings kept while the broker is away: an hour at 10 a second, 30 MB
 
 
 @dataclass(frozen=True, slots=True)
