@@ -256,10 +256,7 @@ def _compare_production(options: argparse.Namespace) -> None:
         interval = f"({low:.1f} to {high:.1f} % with 95 % confidence)"
         _print_text(f"{found} {interval}{_unproven(comparison.proven)}.")
     else:
-        _print_text(
-            f"{found}, not proven: one cycle on each side does not show how much cycles scatter. "
-            "Record several of each."
-        )
+        _print_text(f"{found}, not proven: its interval is unknown.")
     for text in (*comparison.notes, *comparison.differences):
         print_line(f"- {text}")
 

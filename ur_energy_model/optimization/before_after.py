@@ -38,7 +38,7 @@ NEAR = 0.02
 """Distance within which two programs are at the same point [rad]: it may be taught anew."""
 ALIKE = 0.01  # relative difference of durations up to which two moves are the same motion
 LONGER = 1.8
-"""Factor on the duration of a cycle from which on one side may hold two of the other's cycles."""
+"""Factor on the duration of a cycle from which on it may hold two of the other side's."""
 CERTAIN = 0.999
 """Confidence from which on a difference of parts that are alike counts as one."""
 NOTABLE = {"payload": 0.05, "temperature": 3.0, "scaling": 0.01}
@@ -60,7 +60,7 @@ class Comparison:
     interval: tuple[float, float]
     differences: tuple[str, ...]  # what else changed, one sentence each
     notes: tuple[str, ...]  # what the interval rests on, and what is left out, one sentence each
-    proven: bool  # whether the interval excludes zero, for one arm and cycles of about one length
+    proven: bool  # whether the interval excludes zero, on one arm
     # power by which parts of the cycle that are alike differ, after less before [W]; None without
     # such parts, or where nothing shows their scatter
     alike_power: float | None = None
@@ -121,12 +121,11 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
     difference = difference.widened(_of_warmth(sides))
     if not all(each.is_measured for each in (*before, *after)):
         difference = difference.widened(_of_model(sides))
-    lengths = [float(np.mean([each.duration.mean() for each in side])) for side in sides]
-    same_work = max(lengths) < LONGER * min(lengths)
-    if not same_work:
+    if not _same_work(sides):
+        difference = Difference(difference.value, np.nan, 0.0)
         notes.append(
-            f"A cycle takes {lengths[0]:.2f} s before and {lengths[1]:.2f} s after: one may hold "
-            "several of the other's, so that nothing is proven. Record more cycles of both."
+            "A cycle of one side may hold several of the other's, by their durations: the interval "
+            "is unknown. Record more cycles of both."
         )
     serials = {each.serial for each in (*before, *after)}
     one_arm = all(same_serial(first, other) is not False for first in serials for other in serials)
@@ -139,7 +138,7 @@ def compare(before: Sequence[Production], after: Sequence[Production]) -> Compar
         interval=interval,
         differences=tuple(_differences(sides)),
         notes=tuple(notes),
-        proven=bool(interval[0] > 0.0 and one_arm and same_work),
+        proven=bool(interval[0] > 0.0 and one_arm),
         alike_power=None if alike is None else -alike.power.value,
     )
 
@@ -184,6 +183,10 @@ def _notes(sides: Sides, sessions: Sequence[Sequence[Array]]) -> list[str]:
             f"The interval comes from the scatter of the sessions, {before} before and {after} "
             "after: the cycles of one session have standby power and friction in common."
         )
+    if all(len(each) == 1 and len(each[0]) == 1 for each in sessions):
+        notes.append(
+            "One cycle on each side does not show how much cycles scatter: record several of each."
+        )
     left_out = sum(each.left_out for side in sides for each in side)
     if left_out:
         notes.append(f"Left out: {left_out} cycles with an outage, or much longer than usual.")
@@ -221,6 +224,18 @@ def _of_model(sides: Sides) -> float:
     first = means[0][0]
     assert first is not None
     return model_variance(first.channels, *nets)
+
+
+def _same_work(sides: Sides) -> bool:
+    """Whether the cycles of both sides have as many moves, or at least similar durations.
+
+    From few or slow samples, two cycles may be found as one.
+    """
+    points = [len(points) for side in _known(sides, "points") for points in side]
+    if len(points) == len(sides[0]) + len(sides[1]) and len(set(points)) == 1:
+        return True
+    lengths = [float(np.mean([each.duration.mean() for each in side])) for side in sides]
+    return max(lengths) < LONGER * min(lengths)
 
 
 # What the two sides do not have in common.
