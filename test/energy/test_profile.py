@@ -195,6 +195,12 @@ def test_parts_sum_to_the_estimate_and_are_what_each_line_took(tmp_path: Path) -
     content = found.as_json()
     assert content["unexplained_energy"] == pytest.approx(whole.unexplained, rel=1e-9)
     assert content["model_energy"] == pytest.approx(whole.model, rel=1e-9)
+    joints = [content["joints"][name] for name in whole.names]
+    np.testing.assert_allclose(joints, whole.electrical, rtol=1e-9)
+    for rows in (content["lines"], content["nodes"]):
+        for key in ("energy", "unexplained_energy", "driver_energy"):
+            parts = sum(row[key] for row in (*rows, content["unattributed"]))
+            assert parts == pytest.approx(content[key], rel=1e-9)
     assert [node["label"] for node in content["nodes"]] == ["Above", "Waypoint_1", "Wait: 0.5 # s"]
     assert all(
         node["interval"][0] < node["energy"] < node["interval"][1] for node in content["nodes"]

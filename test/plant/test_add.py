@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,14 +16,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test.energy.known_arm import changed
+from test.energy.known_arm import ROBOT, changed
 from test.identification.exact_arm import write_bag
-from test.plant.made_up_bags import HOUR, NOON, Session, add, estimated, rows, total
+from test.plant.made_up_bags import HOUR, MODEL, NOON, Session, add, estimated, rows, total
 from test.small_disk import small_disk
+from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.program import parse_script
 from ur_energy_model.plant.add import BagFolder
 from ur_energy_model.plant.database import HistoryDatabase
 from ur_energy_model.plant.energy_parts import NOTHING, SECOND, TimeRanges
+from ur_energy_model.plant.rows import ProgramRows
+from ur_energy_model.plant.schema import SourceKeys
 from ur_energy_model.plant.store import HistoryStore
 from ur_energy_model.plant.store_files import StoreError
 from ur_energy_model.plant.summary import summarise
@@ -90,6 +94,25 @@ def test_program_nodes_sum_to_the_seconds_and_leave_out_what_others_cover(tmp_pa
         summary = summarise(database, ("node",))
     assert summary.rows[0]["energy"] >= summary.rows[1]["energy"]
     assert sum(row["executions"] for row in summary.rows) == pytest.approx(15.0 / 0.8, abs=3)
+
+
+def test_program_nodes_of_one_program_after_the_other_sum_to_the_seconds() -> None:
+    """The step between two programs counts once, with both of its ends."""
+    made = Session(moving=6.0, still=4.0).telemetry()
+    made = changed(made, script_control_line=np.where(np.arange(len(made)) // 400 % 2, 5.0, 3.0))
+    calculator = EnergyCalculator(MODEL, ROBOT)
+    nodes = ProgramRows(calculator.channels)
+    for start in range(0, len(made), 500):
+        batch = made.cut(slice(start, start + 500))
+        powers = calculator(replace(batch, info=replace(batch.info, program=f"p{start // 1500}")))
+        assert powers is not None
+        nodes.update(powers)
+    found = nodes.rows(SourceKeys("s", "ur5e", "m")).to_pydict()
+    assert len(set(found["program"])) == 4
+    watts = made["actual_robot_voltage"] * made["actual_robot_current"]
+    assert sum(found["joules"]) == pytest.approx(np.trapezoid(watts, made.time), rel=1e-9)
+    assert sum(found["seconds"]) == pytest.approx(np.ptp(made.time), rel=1e-9)
+    assert sum(found["measured"]) == pytest.approx(np.ptp(made.time), rel=1e-9)
 
 
 def test_bags_are_added_once_in_any_order_and_without_those_that_fail(tmp_path: Path) -> None:

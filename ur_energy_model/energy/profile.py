@@ -103,6 +103,7 @@ class ProgramEnergy:
     Args:
         channels: of the powers.
         script: of the program; without it every line number is a place.
+        before: energies of the program before, with whose last power the first step begins.
 
     Attributes:
         tracker: where the program is, and how often lines and nodes were begun.
@@ -115,7 +116,9 @@ class ProgramEnergy:
         shifts: what was spent before each shift, by its begin.
     """
 
-    def __init__(self, channels: Channels, script: Script | None = None) -> None:
+    def __init__(
+        self, channels: Channels, script: Script | None = None, before: ProgramEnergy | None = None
+    ) -> None:
         self.channels, self.tracker = channels, ProgramTracker(script)
         self.places: dict[Place, int] = {}
         self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
@@ -125,7 +128,8 @@ class ProgramEnergy:
         self._marks: deque[_AtMark] = deque(maxlen=MOST_MARKS)
         self._lost = 0.0  # time in gaps so far [s]
         self.here, self._line, self._total = NOWHERE, -1, channels.arm["total"]
-        self._power, self._of = np.zeros((1, len(channels))), np.zeros(1, dtype=np.intp)
+        self._power: Array = np.zeros((1, len(channels))) if before is None else before._power
+        self._of = np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
 
     def update(
@@ -243,6 +247,8 @@ Row = dict[str, Any]
 integrals of the channels [channels], J, and `cycles` and `model_cycles`, the total and the modelled
 energy in each complete cycle, J."""
 _OF_COMPARISONS = ("net", "cycles", "model_cycles")
+_OF_THE_REST = ("time", "energy", "joints", "total_source", "total_measured_share")
+"""Keys of a row that also the energy has which no line can be told of."""
 
 
 @dataclass(frozen=True)
@@ -350,9 +356,13 @@ class ProgramProfile:
             "total_measured_share": self.total_source.share,
             "explained_share": self.explained_share,
             **{name: sum(row[name] for row in (*lines, rest)) for name in PART_ENERGIES},
+            "joints": {
+                joint: sum(row["joints"][joint] for row in (*lines, rest))
+                for joint in self.counted.channels.joints
+            },
             "nodes": nodes,
             "lines": lines,
-            "unattributed": {name: rest[name] for name in ("time", "energy", *PART_ENERGIES)},
+            "unattributed": {name: rest[name] for name in (*_OF_THE_REST, *PART_ENERGIES)},
             "cycles": {"count": len(cycles), "energy": np.mean(cycles) if cycles else None},
             "shifts": self._shifts_json(),
         }

@@ -182,7 +182,7 @@ class ProgramRows:
         if self._of is None or table.samples.info.program != self._program:
             self._close()
             self._program = table.samples.info.program
-            self._counted = ProgramEnergy(self._channels, self._script())
+            self._counted = ProgramEnergy(self._channels, self._script(), self._counted)
             self._before = {}
         times = host_times(table.samples)
         parts = np.column_stack([times // PROGRAM_STEP, self._covered.holds(times)])
