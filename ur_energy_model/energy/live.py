@@ -200,8 +200,9 @@ class RunningMean:
 
 _STATES, _RUNNING = tuple(ArmState), int(ArmState.STANDSTILL)
 KEPT_CYCLES = 1000
-PROCESS_AFTER = 0.1
-"""Longest time of samples that wait to be processed [s]."""
+PROCESS_AFTER = 0.25
+"""Longest time of samples that wait to be processed [s]: samples that came late and whose snapshots
+are still taken one by one (`telemetry.source.Decimator`) are processed once, with the snapshots."""
 MOST_PENDING = 200
 """Largest number of batches that wait, whatever their times."""
 
