@@ -69,6 +69,28 @@ def test_every_cycle_is_found_with_its_energy_and_a_steady_drift_cancels(
         assert saving.interval[0] < true < saving.interval[1]
 
 
+def test_a_cycle_with_an_outage_is_left_out_with_its_pair() -> None:
+    """Samples are missing in the second cycle, and the bus power of one sample in the last."""
+    proof = Proof.of(OPTIMIZED, 4)
+    whole = recording(proof)
+    starts = np.cumsum(
+        [REST, *((proof.after if new else proof.before).duration for new in proof.order)]
+    )
+    since = whole.time - whole.time[0]
+    current = whole["actual_robot_current"].copy()
+    current[np.searchsorted(since, starts[-2] + 1.0)] = np.nan
+    columns = {**whole.columns, "actual_robot_current": current}
+    away = (since > starts[1] + 1.0) & (since < starts[1] + 1.2)
+    energy, _ = run_energies(replace(whole, columns=columns).select(~away), proof)
+    usual, _ = run_energies(whole, proof)
+    known = np.isfinite(energy)
+    assert np.flatnonzero(~known).tolist() == [1, 7]
+    np.testing.assert_allclose(energy[known], usual[known], rtol=1e-9)
+    saving = saving_of(energy, np.array(proof.order), None, "run")
+    assert saving.cycles == 2
+    assert saving.total_source == "measured"
+
+
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     """Noise of 1 % per cycle on a saving of 10 %."""
     random = np.random.default_rng(11)
@@ -85,6 +107,8 @@ def test_incomplete_and_other_runs_are_refused() -> None:
     energy = np.array([100.0, 90.0, np.nan, 100.0])
     saving = saving_of(energy, np.array([False, True, True, False]), None, "run")
     assert (saving.cycles, saving.saving_percent) == (1, pytest.approx(10.0))
+    assert np.isnan(saving.interval).all()  # one pair shows no scatter
+    assert not replace(OPTIMIZED, measured=saving).proven
     with pytest.raises(RecordingError, match="pair"):
         saving_of(np.full(2, np.nan), np.array([False, True]), None, "run")
     proof = Proof.of(OPTIMIZED, 1)

@@ -313,6 +313,24 @@ def test_another_session_of_the_arm_is_no_saving(tmp_path: Path) -> None:
         assert comparison.interval[0] < 0.0 < comparison.interval[1]
 
 
+@pytest.mark.parametrize("apart", [600.0, DAY])
+def test_recordings_of_one_day_are_one_session(tmp_path: Path, apart: float) -> None:
+    """On another day nothing shows the friction of moves that all changed."""
+    sides = []
+    for number, kind in enumerate(("slow", "quick")):
+        telemetry = run(kind).telemetry
+        since = telemetry.time - telemetry.time[0] + number * apart
+        stamp = 1_780_000_000 * 10**9 + np.round(1e9 * since).astype(np.int64)
+        bag = bag_of(tmp_path, kind, replace(telemetry, stamp=stamp))
+        sides.append([recorded_production(bag)])
+    found = compare(*sides)
+    low, high = found.interval
+    true = run("slow").energy - run("quick").energy
+    assert low < true < high
+    assert any("different sessions" in note for note in found.notes) == (apart == DAY)
+    assert (high - low > 0.04 * found.energy) == (apart == DAY)
+
+
 def test_cycles_with_an_outage_are_left_out(tmp_path: Path) -> None:
     """Samples are missing in one cycle, the bus power in another."""
     whole = run("calm", 5)

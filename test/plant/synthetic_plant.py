@@ -126,6 +126,7 @@ def seconds_table(
         "model_energy": model,
         "unexplained_energy": total - model,
         "measured": np.full(count, float(arm.bus)),
+        "total_source": "measured" if arm.bus else "modelled",
         "model_std": 0.02 * model,
         "peak_power": 1.4 * total,
         "joints": arm.joints,
@@ -180,5 +181,6 @@ def cycles_table(arm: Arm, seconds: pa.Table, source: str) -> pa.Table:
         "joint_energy": summed("joint_energy").reshape(count, len(arm.joints)),
         **{name: summed(name) for name in parts},
         "unaccounted_s": np.zeros(count),
+        "total_source": "measured" if arm.bus else "modelled",
     }
     return arrow_table("cycles", columns)

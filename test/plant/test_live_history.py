@@ -256,6 +256,7 @@ def test_the_total_does_not_depend_on_the_model(tmp_path: Path) -> None:
         assert parts == pytest.approx(row["model_energy"], rel=1e-9)
         assert parts + row["unexplained_energy"] == pytest.approx(row["total_energy"], rel=1e-9)
         assert row["measured"] == pytest.approx(row["accounted"], rel=1e-9)
+        assert row["total_source"] == "measured"
 
 
 def test_a_full_disk_is_a_problem_and_costs_nothing(tmp_path: Path) -> None:

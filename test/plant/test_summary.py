@@ -33,7 +33,7 @@ from ur_energy_model.plant.summary import (
 )
 
 SHIFTS = shift_starts("06:00,14:00,22:00")
-NEWER = ("model_energy", "unexplained_energy", "measured", "model_std")
+NEWER = ("model_energy", "unexplained_energy", "measured", "total_source", "model_std")
 """Columns that files of versions whose total was the model's lack."""
 
 

@@ -135,7 +135,8 @@ MODELLED = """,
     coalesce(model_energy, total_energy) AS model_energy,
     coalesce(model_std, total_std) AS model_std,
     coalesce(unexplained_energy, 0.0) AS unexplained_energy,
-    coalesce(measured, 0.0) AS measured
+    coalesce(measured, 0.0) AS measured,
+    coalesce(total_source, 'modelled') AS total_source
 """
 """Files of earlier versions lack them: there the total is the model's."""
 REGENERATION = """, coalesce(regeneration_energy,
@@ -144,7 +145,8 @@ REGENERATION = """, coalesce(regeneration_energy,
 """Files of earlier versions lack it: it is what the other parts lack of the total."""
 _OF_NODES = """,
     coalesce(model_joules, joules) AS model_joules,
-    coalesce(measured, 0.0) AS measured
+    coalesce(measured, 0.0) AS measured,
+    coalesce(total_source, 'modelled') AS total_source
 """
 _FILLED = {
     "seconds": REGENERATION + MODELLED,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycle_energies import UNACCOUNTED, Cycle
 from ur_energy_model.energy.meter import interval
-from ur_energy_model.energy.powers import ArmState, Channels, PowerTable
+from ur_energy_model.energy.powers import ArmState, Channels, PowerTable, TotalSource
 from ur_energy_model.energy.profile import Part, ProgramEnergy, Spent
 from ur_energy_model.energy.program import LINE, Script
 from ur_energy_model.energy.session import POSE_STD
@@ -75,7 +75,7 @@ def second_rows(parts: PartTable, keys: SourceKeys, channels: Channels) -> pa.Ta
         "accounted": sums(parts.accounted),
         "unaccounted": sums(parts.unaccounted),
         "samples": sums(parts.samples),
-        **_whole_arm(channels, net),
+        **_whole_arm(channels, net, sums(parts.accounted)),
         "bus_energy": bus,
         "residual_energy": net[:, arm["model"]] - bus,
         "peak_power": sums(parts.peak, np.maximum),
@@ -92,17 +92,28 @@ _ENERGIES = ("total", "model", "standby", "driver", "regeneration", "unexplained
 """Of the whole arm; the last four and those of the joints sum to the first."""
 
 
-def _whole_arm(channels: Channels, net: Array) -> dict[str, Array]:
-    """Columns that seconds and cycles have in common, from integrals [rows, channels], J."""
+def _whole_arm(channels: Channels, net: Array, seconds: Array) -> dict[str, Any]:
+    """Columns that seconds and cycles have in common.
+
+    They are made from integrals [rows, channels], J, over so much time [rows], s.
+    """
     wall_energy, wall_std = channels.at_wall(net)
+    measured = net[:, channels.arm["measured"]]
     return {
         **{f"{name}_energy": net[:, channels.arm[name]] for name in _ENERGIES},
         "total_std": channels.deviations_of_total(net),
         "model_std": channels.deviations_of_model(net),
         "wall_energy": wall_energy,
         "wall_std": wall_std,
-        "measured": net[:, channels.arm["measured"]],
+        "measured": measured,
+        "total_source": _sources(measured, seconds),
     }
+
+
+def _sources(measured: Array, seconds: Array) -> list[str]:
+    """Where the totals of rows come from, from the measured time and all of it [rows], s."""
+    pairs = zip(measured.tolist(), seconds.tolist(), strict=True)
+    return [TotalSource.of(each, of).name for each, of in pairs]
 
 
 def joint_rows(seconds: pa.Table) -> pa.Table:
@@ -131,11 +142,11 @@ def cycle_rows(cycles: Sequence[Cycle], keys: SourceKeys, channels: Channels) ->
     net = np.array([cycle.reading.net for cycle in cycles]).reshape(-1, len(channels))
     seconds = np.array([cycle.reading.accounted for cycle in cycles])
     arm = channels.arm
-    whole = _whole_arm(channels, net)
+    whole = _whole_arm(channels, net, seconds)
     low, high = interval(whole["total_energy"], whole["total_std"]).T
     motion_time = net[:, channels.state_time + ArmState.MOVING]
     motion_energy = net[:, channels.state_energy + ArmState.MOVING]
-    is_measured = whole["measured"] >= (1.0 - 1e-9) * seconds
+    is_measured = np.array(whole["total_source"], dtype=str) == "measured"
     columns = {
         "start": np.array([cycle.start for cycle in cycles], dtype=np.int64),
         **vars(keys),
@@ -194,16 +205,19 @@ class ProgramRows:
         """Rows of the minutes so far, each part of them once."""
         self._close()
         rows, self._rows = self._rows, []
+        seconds = np.array([row[3].seconds for row in rows], dtype=float)
+        measured = np.array([row[3].measured for row in rows], dtype=float)
         columns = {
             "minute": np.array([row[0] for row in rows], dtype=np.int64) * PROGRAM_STEP,
             **vars(keys),
             "program": [row[1] for row in rows],
             "node": [row[2] for row in rows],
             "count": np.array([row[3].executions for row in rows], dtype=np.int64),
-            "seconds": np.array([row[3].seconds for row in rows], dtype=float),
+            "seconds": seconds,
             "joules": np.array([row[3].energy for row in rows], dtype=float),
             "model_joules": np.array([row[3].model for row in rows], dtype=float),
-            "measured": np.array([row[3].measured for row in rows], dtype=float),
+            "measured": measured,
+            "total_source": _sources(measured, seconds),
         }
         return arrow_table("program_nodes", columns)
 

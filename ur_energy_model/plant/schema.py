@@ -76,6 +76,8 @@ _SOURCE_OF_TOTAL = (
            "whose total_energy it is, lack it", nullable=True),
     Column("unexplained_energy", "number", "J", "total_energy minus model_energy", nullable=True),
     Column("measured", "number", "s", "time in which total_energy is measured", nullable=True),
+    Column("total_source", "text", "", "whether total_energy is measured, modelled or mixed",
+           nullable=True),
     Column("model_std", "number", "J", "standard deviation of model_energy, as total_std",
            nullable=True),
 )  # fmt: skip
@@ -177,6 +179,7 @@ PROGRAM_NODES: tuple[Column, ...] = (
     Column("joules", "number", "J", "energy at the supply in it, as total_energy of seconds"),
     Column("model_joules", "number", "J", "as model_energy of seconds", nullable=True),
     Column("measured", "number", "s", "as measured of seconds", nullable=True),
+    Column("total_source", "text", "", "as total_source of seconds", nullable=True),
 )  # fmt: skip
 """Per minute, arm and node of a running program."""
 
