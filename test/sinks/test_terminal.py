@@ -29,6 +29,7 @@ from ur_energy_model.sinks.terminal import (
     sparkline,
     text_line,
     watts,
+    with_interval,
 )
 
 JOINT_NAMES = ROBOT.joint_names
@@ -94,6 +95,22 @@ def test_it_shows_joints_supply_cycle_connection_sinks_and_the_reason_of_silence
         assert word in "\n".join(lines), word
     assert shown(waiting(), 80, 24)[0].startswith("waiting for 192.168.0.9: sent nothing for 3 s")
     assert "no samples: sent nothing for 3 s" in shown(away(), 80, 24)[0]
+
+
+@pytest.mark.parametrize(
+    ("energy", "half", "expected"),
+    [
+        (139.014, 0.0328, "139.01 J ± 0.03 J"),
+        (139.014, 0.96, "139.0 J ± 1.0 J"),
+        (0.0, 1e-9, "0.000 J ± 0.001 J"),
+        (1234.5, 54.3, "1,234 J ± 54 J"),
+        (123_456.0, 0.2, "123.5 kJ ± 1 J"),
+        (5.0, 0.0, "5 J ± 0 J"),
+        (5.0, math.nan, "5 J ± -"),
+    ],
+)
+def test_no_interval_is_rounded_to_zero(energy: float, half: float, expected: str) -> None:
+    assert with_interval(energy, half) == expected
 
 
 def test_json_has_the_values_of_the_topics() -> None:

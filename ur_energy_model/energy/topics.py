@@ -399,7 +399,8 @@ def prediction_statuses(
         total |= source_values(measured, channels)
         total["measured_bus_energy_J"] = net[channels.arm["bus"]]
         total["measured_duration_s"] = measured.accounted + measured.unaccounted
-        text += f"; measured {net[channels.arm['total']]:.0f} J"
+        source = channels.total_source(net, measured.accounted)
+        text += f"; took {net[channels.arm['total']]:.0f} J, {source.words()}"
     total |= {key: reason for key, reason in (reasons or {}).items() if reason}
     level = OK
     if begins_away := total.get("begins_away"):

@@ -150,16 +150,11 @@ def joules(value: float) -> str:
 
 def _shown_names(snapshot: Snapshot) -> tuple[str, ...]:
     """Channels of the whole arm with values of their own: a modelled total is the model's."""
-    of_source = {
-        "measured": ("total", "model"),  # and the total is that of the bus
-        "mixed": ("total", "model", "bus"),
-        "modelled": ("total",),
-    }
-    return of_source[snapshot.total_source.name]
+    return ("total",) if snapshot.total_source.name == "modelled" else ("total", "model")
 
 
 def _powers(snapshot: Snapshot) -> dict[str, float]:
-    """Power [W] of arm, model and measured bus, as far as they differ, and of the wall."""
+    """Power [W] of the arm, of the model where it differs, and of the wall."""
     columns, power = snapshot.channels, snapshot.power
     found = {name: float(power[columns.arm[name]]) for name in _shown_names(snapshot)}
     return {**found, "wall": float(columns.value_at_wall(power))}
@@ -169,13 +164,12 @@ def _energies(snapshot: Snapshot) -> dict[str, str]:
     """Energy of the same, with 95 % intervals, and where it comes from."""
     columns, net = snapshot.channels, snapshot.since_reset.net
     source = snapshot.total_source
-    found = {name: joules(float(net[columns.arm[name]])) for name in _shown_names(snapshot)}
     total_std = float(columns.deviations_of_total(net))
     total = with_interval(float(net[columns.arm["total"]]), CONFIDENCE * total_std)
-    found["total"] = f"{total} {source.name}"
+    found = {"total": f"{total} {source.name}"}
     if source.name == "mixed":
-        found["total"] += f", {100.0 * source.share:.1f} % of the time measured"
-    if "model" in found:
+        found["total"] += f" ({100.0 * source.share:.1f} % of the time measured)"
+    if "model" in _shown_names(snapshot):
         model_std = float(columns.deviations_of_model(net))
         found["model"] = with_interval(float(net[columns.arm["model"]]), CONFIDENCE * model_std)
     if "model" in found and (explained := _explained(snapshot)) is not None:
@@ -193,9 +187,11 @@ def _explained(snapshot: Snapshot) -> float | None:
 
 
 def with_interval(value: float, half: float) -> str:
-    """An energy and half the width of its interval [J], which is not rounded to zero."""
-    if not (0.0 < half < 1.0 and abs(value) < 1e4):
+    """An energy and half the width of its interval [J], which is never rounded to zero."""
+    if not 0.0 < half < 1.0:
         return f"{joules(value)} ± {joules(half)}"
+    if abs(value) >= 1e4:
+        return f"{joules(value)} ± {joules(1.0)}"
     decimals = min(-math.floor(math.log10(half)), MOST_DECIMALS)
     least = 10.0**-decimals
     return unsigned_zeros(f"{value:,.{decimals}f} J ± {max(half, least):.{decimals}f} J")
@@ -212,7 +208,7 @@ class LiveView:
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         self._ascii_only = ascii_only
-        names = ("total", "model", "bus", "wall")
+        names = ("total", "model", "wall")
         self.history = {name: deque[float](maxlen=SECONDS) for name in names}
         self._lowest = self._largest = 0.0
 
