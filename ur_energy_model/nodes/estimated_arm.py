@@ -36,11 +36,13 @@ from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.nodes.lines import INFO, WARN, OperatorLines, without_numbers
 from ur_energy_model.nodes.parameters import EstimatorParameters
-from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 
 if TYPE_CHECKING:  # its packages are needed for a history only
     from ur_energy_model.plant.live_history import LiveHistory
 
+COMPARED_TOGETHER = 1.0
+"""Time span of the samples that are compared with the type of the arm together [s]."""
 CHANGE_SHOWN = 60.0  # time for which a change of the arm is a warning on /diagnostics [s]
 
 
@@ -148,6 +150,7 @@ class EstimatedArm:
                 script=None if parameters.script is None else read_script(parameters.script),
             )
         self._arm_type = ArmTypeMonitor(self.robot)
+        self._not_compared: list[Telemetry] = []
         try:  # last, since it locks the state file
             self.estimator = LiveEstimator(
                 self.base,
@@ -220,7 +223,11 @@ class EstimatedArm:
 
         `attempt` is how many times the source was opened; a bag is learned from once.
         """
-        self._arm_type.observe(batch)
+        self._not_compared.append(batch)
+        waited = float(batch.time[-1] - self._not_compared[0].time[0])
+        if not 0.0 <= waited < COMPARED_TOGETHER:
+            self._arm_type.observe(concatenate(self._not_compared))
+            self._not_compared = []
         if self.learning is not None and (attempt <= 1 or self._parameters.source != "bag"):
             self.learning.offer(batch)
 
