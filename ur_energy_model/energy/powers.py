@@ -117,7 +117,10 @@ class TotalSource(NamedTuple):
         """The source for people, and the share of the measured energy that the model explains."""
         words = self.name
         if self.name == "mixed":
-            words += f", measured for {100.0 * self.share:.1f} % of the time"
+            share = f"{100.0 * self.share:.1f} %"
+            if self.share > 0.9995:
+                share = "more than 99.9 %"
+            words += f", measured for {share} of the time"
         if explained is not None:
             words += f"; the model explains {100.0 * explained:.1f} % of the measured energy"
         return words
