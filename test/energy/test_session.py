@@ -84,11 +84,29 @@ def test_a_program_that_never_stands_still_shows_its_standby_power(rate: float) 
     assert 0.1 < found.std[-1] < 0.6
 
 
-def test_a_tool_that_is_switched_on_is_followed_within_a_minute() -> None:
+@pytest.mark.parametrize("still", [True, False])
+@pytest.mark.parametrize("rate", [10.0, 125.0])
+def test_a_tool_that_is_switched_is_followed_within_seconds(rate: float, still: bool) -> None:
+    follower = StandbyFollower(25.0, spread=2.5, motion_std=0.6, motion_variance=0.72)
+    stretches = [(30.0, still, 25.0), (6.0, still, 33.0), (5.0, still, 25.0)]
+    power = followed(follower, rate, stretches, 100).power
+    assert power[int(32.9 * rate)] == pytest.approx(33.0, abs=0.8)
+    assert power[-1] == pytest.approx(25.0, abs=0.8)
+
+
+@pytest.mark.parametrize("noise", [0.3, 3.0])
+def test_noise_is_no_jump(noise: float) -> None:
+    random = np.random.default_rng(3)
+    count = 125 * 120
+    time = np.arange(count) / 125.0
+    always = np.ones(count, dtype=bool)
+    watts = 25.0 + noise * random.standard_normal(count)
     follower = StandbyFollower(25.0, spread=2.5)
-    stretches = [(30.0, True, 25.0), (60.0, True, 35.0)]
-    power = followed(follower, 50.0, stretches, 100).power
-    assert power[-1] == pytest.approx(35.0, abs=0.3)
+    nothing = np.zeros((count, 0))
+    found = follower.update(time, bridged_steps(time), always, always, watts, nothing)
+    late = time > 60.0
+    assert np.abs(found.power[late] - 25.0).max() < 0.4
+    assert np.mean(np.abs(found.power[late] - 25.0) < 1.96 * found.std[late]) > 0.9
 
 
 def test_intervals_of_the_standby_power_hold_the_truth() -> None:

@@ -154,6 +154,7 @@ class EnergyCalculator:
         for batch in batches:
             first(batch)
         self.session.expect(first.session.states())
+        self._measured.friction = self.session.friction()
 
     def use_friction(self, friction: SessionFriction | None) -> None:
         """Take this friction from now on; None for that of the model."""
@@ -304,6 +305,7 @@ class EnergyCalculator:
             if rows.start in starts:
                 self.session.next_session()
                 self._begin_session(samples)
+                self._measured.friction = self.session.friction()
             found.append(
                 self.standby.update(
                     samples.time,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.friction_follower import ANCHOR_SPEED, FrictionFollower
-from ur_energy_model.model.drives import MOTION_OF_SESSION
+from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
@@ -55,6 +55,12 @@ POSE_STD = 0.4
 """Standard deviation of the standby power of a motion to come, after long standstill [W]: holding
 currents depend on the pose, and standby drifts between standstills. In energies of the time that it
 was measured in, this error averages."""
+JUMP_TIME = 1.0
+"""Time over which differences to the estimate are averaged, which shows that a tool is switched,
+in s."""
+_JUMP = 5.0
+"""Standard deviations of that mean beyond which standby power has jumped: its variance then grows
+by the square of the jump, so that the next blocks count almost alone."""
 _NOISE_MEMORY = 100  # blocks that the estimate of the noise goes back
 _FIRST_BLOCKS = 4  # blocks that NOISE counts as
 _SURPRISE = 4.0
@@ -76,6 +82,8 @@ class StandbyState:
     known: bool = False  # whether an earlier pass over the session has shown it
     noise: float = NOISE  # variance of a mean at standstill times its time [W^2 s]
     blocks: int = 0  # blocks at standstill that were used
+    recent: float = 0.0  # mean difference to the estimate over JUMP_TIME [W]
+    recent_variance: float = 0.0  # its variance by noise [W^2]
 
     def for_another_pass(self) -> StandbyState:
         """The state at the begin of another pass over the same session."""
@@ -107,10 +115,25 @@ def standby_step(
         moving: whether the arm moved.
         motion_variance: of the energy of motion per second, see `BusModel` [J^2/s].
     """
-    spread = state.variance + state.noise / seconds
-    innovation = watts - state.power
+    own = state.noise / seconds
+    lasting = 0.0
     if moving:
-        spread += motion_variance / seconds
+        # Motion that the parameters leave open shows little of the standby power.
+        open_power = state.errors + sensitivity
+        systematic = float(open_power @ open_power)
+        own += motion_variance / seconds + systematic
+        # The variance of errors that the mean over JUMP_TIME does not reduce.
+        lasting = motion_variance / MOTION_TIME + systematic
+    innovation = watts - state.power
+    share = min(seconds / JUMP_TIME, 1.0)
+    recent = state.recent + share * (innovation - state.recent)
+    recent_variance = (1.0 - share) ** 2 * state.recent_variance + share**2 * own
+    usual_variance = state.variance + recent_variance + lasting
+    if state.measured and abs(recent) > _JUMP * math.sqrt(usual_variance):
+        state = replace(state, variance=state.variance + recent**2)
+        recent = 0.0
+    spread = state.variance + own
+    if moving:
         spread = max(spread, (innovation / _SURPRISE) ** 2)
     gain = state.variance / spread
     noise = state.noise
@@ -129,6 +152,8 @@ def standby_step(
         moving_seconds=state.moving_seconds + (seconds if moving else 0.0),
         noise=max(noise, 1e-9),
         blocks=state.blocks + (not moving),
+        recent=recent,
+        recent_variance=recent_variance,
     )
 
 

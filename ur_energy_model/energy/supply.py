@@ -83,6 +83,9 @@ VOLTAGE_STEP = 8.96e-4
 CURRENT_STEP = 2.24e-3
 """Resolution of voltage [V] and current [A] of the robot bus that real arms of three types have,
 until a recording shows its own."""
+NOISE_VARIANCE = 9.0
+"""Variance of the noise of a sample before three samples have shown it: some 3 W on real arms
+[W^2]."""
 _SECOND_DIFFERENCE = 6.0
 """Variance of the second difference of white noise, over the variance of the noise."""
 _UNIFORM = 1.0 / np.sqrt(12.0)
@@ -119,6 +122,8 @@ class BusMeter:
     voltage_step: float = np.inf  # smallest change so far [V]
     current_step: float = np.inf  # smallest change so far [A]
     works: bool = False  # whether a power other than 0 was seen
+    bridged: bool = False  # whether the last sample followed another one without a gap
+    variance: float = NOISE_VARIANCE  # of the noise of a sample, as seen last [W^2]
 
     def step(self, samples: Telemetry, steps: Array, released: Mask) -> tuple[BusMeter, BusPower]:
         """The bus power of samples that follow those before.
@@ -142,13 +147,19 @@ class BusMeter:
         voltage_step = _smallest_change(voltage, self.voltage, self.voltage_step)
         current_step = _smallest_change(current, self.current, self.current_step)
         known = np.concatenate((self.last, watts))
-        # A gap between two samples leaves no second difference across it.
-        second = np.diff(known, n=2)
-        variance = np.square(second) / _SECOND_DIFFERENCE
-        noise = np.where(np.isfinite(variance), variance, 0.0) * steps
+        variance = np.square(np.diff(known, n=2)) / _SECOND_DIFFERENCE
+        # Three samples in a row show it, without a gap and all of them measured; else the last
+        # variance that was seen holds.
+        joined = steps > 0.0
+        in_a_row = joined & np.concatenate(([self.bridged], joined[:-1]))
+        shown = in_a_row & np.isfinite(variance)
+        latest = np.maximum.accumulate(np.where(shown, np.arange(count), -1))
+        variance = np.where(latest >= 0, variance[latest], self.variance)
         volts = np.where(np.isinf(voltage_step), VOLTAGE_STEP, voltage_step)
         amperes = np.where(np.isinf(current_step), CURRENT_STEP, current_step)
-        resolution = _UNIFORM * np.hypot(current * volts, voltage * amperes)
+        # The last product keeps it above 0 where both signals are 0.
+        rounding = np.stack([current * volts, voltage * amperes, volts * amperes])
+        resolution = _UNIFORM * np.linalg.norm(rounding, axis=0)
         state = BusMeter(
             last=(float(known[-2]), float(known[-1])),
             voltage=float(voltage[-1]),
@@ -156,11 +167,13 @@ class BusMeter:
             voltage_step=float(voltage_step[-1]),
             current_step=float(current_step[-1]),
             works=bool(works[-1]),
+            bridged=bool(joined[-1]),
+            variance=float(variance[-1]),
         )
         return state, BusPower(
             watts=np.where(measured, watts, 0.0),
             measured=measured,
-            noise=np.where(measured, noise, 0.0),
+            noise=np.where(measured, variance * steps, 0.0),
             resolution=np.where(measured, resolution, 0.0),
         )
 
