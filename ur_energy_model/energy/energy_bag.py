@@ -64,7 +64,8 @@ class EnergyMessages:
     """
 
     def __init__(self, joints: Sequence[str], model: str, namespace: str = "") -> None:
-        self._joints, self._model = tuple(joints), model
+        self._joints = tuple(joints)
+        self._model = model
         names = energy_names(joints)
         self._template = joint_state_template(names, (len(names),) * 3)
         self._energy = bag_topic(topics.ENERGY, JOINT_STATE, namespace)
@@ -101,7 +102,8 @@ class EnergyMessages:
 
     def take(self) -> list[Messages]:
         """Messages since the last call, by topic."""
-        taken, self._diagnostics = self._diagnostics, []
+        taken = self._diagnostics
+        self._diagnostics = []
         if self._stamps:
             stamp = np.array(self._stamps)
             payload = self._template.encode(stamp, np.stack(self._energies))
@@ -111,7 +113,9 @@ class EnergyMessages:
             taken.append(
                 Messages(self._topics[name], np.array(stamps), encode_numbers(np.array(values)))
             )
-        self._stamps, self._energies, self._numbers = [], [], {}
+        self._stamps = []
+        self._energies = []
+        self._numbers = {}
         return taken
 
     def _keep_statuses(self, topic: BagTopic, statuses: Sequence[Status], stamp: int) -> None:
@@ -159,14 +163,17 @@ def write_energy_bag(
     robot = load_robot(model.robot)
     batches = Rereading(lambda: iterate_bag(recording, LIVE_FIELDS))
     first = next(iter(batches))
-    info, stamps = first.info, StampRule()
+    info = first.info
+    stamps = StampRule()
     joints = [info.tf_prefix + joint for joint in robot.joint_names]
     messages = EnergyMessages(joints, model_path, info.namespace)
     estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
     estimator.calculator.follow_session(batches)
-    publishing, summarising = Decimator(rate), Decimator(SUMMARY_RATE)
+    publishing = Decimator(rate)
+    summarising = Decimator(SUMMARY_RATE)
     custom = custom_of_info(info, (), host_clock=first.stamp is not None)
-    stamp, due = 0, True
+    stamp = 0
+    due = True
 
     def publish() -> None:
         snapshot = estimator.snapshot()

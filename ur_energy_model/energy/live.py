@@ -154,20 +154,26 @@ class ControllerCounter:
 
     def update(self, batch: Telemetry) -> None:
         """Add the increments of a batch; does nothing where the controller has no counter."""
-        values, time = batch.columns.get("actual_robot_energy_consumed"), batch.time
+        values = batch.columns.get("actual_robot_energy_consumed")
+        time = batch.time
         if values is None:
             return
         known = np.abs(values) <= LARGEST
         if not known.all():
-            values, time = values[known], time[known]
+            values = values[known]
+            time = time[known]
         if not len(values):
             return
         if self.total is None:
-            self.total, self._last, self._last_time = 0.0, float(values[0]), float(time[0])
-        steps, seconds = changes(values, self._last), changes(time, self._last_time)
+            self.total = 0.0
+            self._last = float(values[0])
+            self._last_time = float(time[0])
+        steps = changes(values, self._last)
+        seconds = changes(time, self._last_time)
         possible = (steps > 0.0) & (steps <= MOST_POWER * np.maximum(seconds, LEAST_SECONDS))
         self.total += float(steps[possible].sum())
-        self._last, self._last_time = float(values[-1]), float(time[-1])
+        self._last = float(values[-1])
+        self._last_time = float(time[-1])
 
 
 class RunningMean:
@@ -198,7 +204,8 @@ class RunningMean:
         return math.sqrt(self.variance)
 
 
-_STATES, _RUNNING = tuple(ArmState), int(ArmState.STANDSTILL)
+_STATES = tuple(ArmState)
+_RUNNING = int(ArmState.STANDSTILL)
 KEPT_CYCLES = 1000
 PROCESS_AFTER = 0.25
 """Longest time of samples that wait to be processed [s]: samples that came late and whose snapshots
@@ -243,9 +250,11 @@ class LiveEstimator:
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
         self.arm_warning: str | None = None
-        self._given, self._info = model, RecordingInfo()
+        self._given = model
+        self._info = RecordingInfo()
         self._pending: list[Telemetry] = []
-        self._on_cycle, self._on_powers = on_cycle, on_powers
+        self._on_cycle = on_cycle
+        self._on_powers = on_powers
         self._log = CycleLog(log) if (log := self.options.cycle_log) is not None else None
         self._counters = EnergyCounters(self.channels, self.options.state_file, robot.name)
         self._begin_arm(self.options.cycle_trigger)
@@ -294,7 +303,8 @@ class LiveEstimator:
         if serial is not None and serial != self._counters.stated.serial:
             self._process()
             if self._counters.bind(serial):  # the session of the arm before is over
-                refused, model = self.refused, self.calculator.model
+                refused = self.refused
+                model = self.calculator.model
                 self.calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
                 self.calculator.refused = refused
                 self._begin_arm(self._detector.trigger)
@@ -333,7 +343,9 @@ class LiveEstimator:
         self, last: PowerTable, rows: Sequence[int], totals: Totals, viewer: str
     ) -> list[Snapshot]:
         """States after samples up to which the powers are integrated, with the totals at each."""
-        counters, samples, columns = self._counters, last.samples, last.samples.columns
+        counters = self._counters
+        samples = last.samples
+        columns = last.samples.columns
         net = totals.net
         accounted = totals.accounted
         before, since = self._shown.get(viewer, (net[0], float(accounted[0])))
@@ -415,7 +427,8 @@ class LiveEstimator:
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
         calculator.continue_from(self.calculator)
         self.calculator = calculator
-        names, self.channels = self.channels.names, calculator.channels
+        names = self.channels.names
+        self.channels = calculator.channels
         if (channels := self.channels).names != names:
             self._counters.change_channels(channels)
             self._cycle.change_channels(lambda old: channels.convert(old, names))
@@ -428,7 +441,8 @@ class LiveEstimator:
     def set_options(self, options: LiveOptions) -> None:
         """Change options other than the files, the cycle trigger and the method."""
         power = replace(options.power, method=self.options.power.method)
-        alarm, time = options.drift_alarm, options.drift_time
+        alarm = options.drift_alarm
+        time = options.drift_time
         self.options = replace(self.options, power=power, drift_alarm=alarm, drift_time=time)
         self.calculator.set_options(power)
         self._unexplained.time_constant = time
@@ -456,7 +470,8 @@ class LiveEstimator:
         if not self._pending:
             return []
         batch = concatenate(self._pending)
-        before, self._pending = len(batch) - len(self._pending[-1]), []
+        before = len(batch) - len(self._pending[-1])
+        self._pending = []
         table = self.calculator(batch)
         if table is None:
             return []
@@ -488,7 +503,8 @@ class LiveEstimator:
                 self._mark(before, mark)
                 marks[part.start] = mark._replace(number=self._cycle.number)
             own = [stop for stop in stops if part.start < stop <= part.stop]
-            cut, within = table.steps.cut(part), [stop - part.start for stop in own]
+            cut = table.steps.cut(part)
+            within = [stop - part.start for stop in own]
             totals = self._counters.integrate(time[part], cut, power[part], within)
             self._cycle.observe(float(power[part, total].max()))
             if own:

@@ -119,7 +119,8 @@ class ProgramEnergy:
     def __init__(
         self, channels: Channels, script: Script | None = None, before: ProgramEnergy | None = None
     ) -> None:
-        self.channels, self.tracker = channels, ProgramTracker(script)
+        self.channels = channels
+        self.tracker = ProgramTracker(script)
         self.places: dict[Place, int] = {}
         self.net, self.seconds, self.peak = np.zeros((0, len(channels))), *np.zeros((2, 0))
         self.cycles: list[Array] = []
@@ -127,7 +128,9 @@ class ProgramEnergy:
         self.shifts: dict[datetime, dict[Part, Spent]] = {}
         self._marks: deque[_AtMark] = deque(maxlen=MOST_MARKS)
         self._lost = 0.0  # time in gaps so far [s]
-        self.here, self._line, self._total = NOWHERE, -1, channels.arm["total"]
+        self.here = NOWHERE
+        self._line = -1
+        self._total = channels.arm["total"]
         self._power: Array = np.zeros((1, len(channels))) if before is None else before._power
         self._of = np.zeros(1, dtype=np.intp)
         """Powers of the last sample, and its place."""
@@ -142,7 +145,8 @@ class ProgramEnergy:
 
         Cycles end at rows with marks; shifts, given by their begins, start at rows.
         """
-        marks, shifts = marks or {}, shifts or {}
+        marks = marks or {}
+        shifts = shifts or {}
         for row in self.added(table, sorted({*marks, *shifts})):
             if (mark := marks.get(row)) is not None:
                 self._mark(mark)
@@ -154,7 +158,8 @@ class ProgramEnergy:
         lines = lines_of(table.samples)
         for rows in slices_between(edges, len(lines)):
             yield rows.start
-            power, of = table.power[rows], self._places_of(lines[rows])
+            power = table.power[rows]
+            of = self._places_of(lines[rows])
             places = np.append(self._of, of)
             known, inverse = np.unique(places, return_inverse=True)
             weights = np.zeros((len(known), len(places)))
@@ -164,18 +169,21 @@ class ProgramEnergy:
             self.net[known] += weights @ np.concatenate((self._power, power))
             self.seconds[known] += weights.sum(axis=1)
             np.maximum.at(self.peak, of, power[:, self._total])
-            self._power, self._of = power[-1:], of[-1:]
+            self._power = power[-1:]
+            self._of = of[-1:]
 
     def use_channels(self, channels: Channels) -> None:
         """Continue with powers of other channels."""
-        names, self.channels = self.channels.names, channels
+        names = self.channels.names
+        self.channels = channels
         self._total = channels.arm["total"]
 
         def converted(rows: Array) -> Array:
             new = [channels.convert_values(row, names) for row in rows]
             return np.array(new, dtype=float).reshape(len(rows), len(channels))
 
-        self.net, self._power = converted(self.net), converted(self._power)
+        self.net = converted(self.net)
+        self._power = converted(self._power)
 
     def spent(self) -> dict[Part, Spent]:
         """What each node, and each line outside of nodes, has taken so far."""
@@ -227,7 +235,8 @@ UNATTRIBUTED = (
     "no line can be told: the program did not run, the line is of a thread or not in the script"
 )
 LONGEST_TEXT = 300  # letters of a line of the script that are shown
-MOST_LISTED, AROUND = 3000, 3
+MOST_LISTED = 3000
+AROUND = 3
 """Lines of a script that are listed as a whole; of a longer one those that took time, with so many
 around each."""
 _CYCLE_FIELDS = ("runtime_state", "actual_digital_output_bits", "actual_qd", "target_q")
@@ -341,7 +350,8 @@ class ProgramProfile:
 
     def as_json(self) -> dict[str, Any]:
         """The content of `ur_energy profile --json`."""
-        rest, cycles = self.unattributed(), [each.sum() for each in self.counted.cycles]
+        rest = self.unattributed()
+        cycles = [each.sum() for each in self.counted.cycles]
         nodes, lines = (
             [{name: row[name] for name in row if name not in _OF_COMPARISONS} for row in rows]
             for rows in (self.nodes(), self.lines())
@@ -369,7 +379,8 @@ class ProgramProfile:
 
     def _shifts_json(self) -> list[dict[str, Any]]:
         """What each shift spent on every part of the program."""
-        states, shifts = self.counted.shifts, []
+        states = self.counted.shifts
+        shifts = []
         for (begin, before), after in zip(
             states.items(), [*list(states.values())[1:], self.counted.spent()], strict=bool(states)
         ):
@@ -384,9 +395,11 @@ class ProgramProfile:
 
     def _row(self, part: Part, own: Mask) -> Row:
         counted = self.counted
-        channels, net = counted.channels, counted.net[own].sum(axis=0)
+        channels = counted.channels
+        net = counted.net[own].sum(axis=0)
         of = None if self.script is None or part.node < 0 else self.script.nodes[part.node]
-        energy, time = self._total(net), float(counted.seconds[own].sum())
+        energy = self._total(net)
+        time = float(counted.seconds[own].sum())
         cycles, model_cycles = (
             np.array([each[own[: len(each)]].sum() for each in energies])
             for energies in (counted.cycles, counted.model_cycles)
@@ -478,6 +491,7 @@ def shift_begins(samples: Telemetry, shifts: Sequence[int], zone: tzinfo) -> dic
     minutes = samples.stamp // 60_000_000_000
     for row in run_starts(minutes).tolist():
         local = datetime.fromtimestamp(60 * int(minutes[row]), zone)
-        midnight, minute = local.replace(hour=0, minute=0), 60 * local.hour + local.minute
+        midnight = local.replace(hour=0, minute=0)
+        minute = 60 * local.hour + local.minute
         found[row] = midnight + timedelta(minutes=max(each for each in shifts if each <= minute))
     return found

@@ -384,7 +384,8 @@ class Rereading:
         if self._kept is not None:
             yield from self._kept
             return
-        samples, kept = 0, list[Telemetry]()
+        samples = 0
+        kept = list[Telemetry]()
         for batch in self._read():
             samples += len(batch)
             if samples <= MOST_KEPT:
@@ -414,11 +415,14 @@ def recording_powers(
     Raises:
         UrEnergyError: input that cannot be used, with place and remedy.
     """
-    bag, robot = Path(bag), calculator.robot
+    bag = Path(bag)
+    robot = calculator.robot
     further = tuple(name for name in ARM_TYPE_FIELDS if name not in fields)
 
     def checked() -> Iterator[Telemetry]:
-        samples, clock, check = 0, ClockCheck(bag), RecordingCheck()
+        samples = 0
+        clock = ClockCheck(bag)
+        check = RecordingCheck()
         for batch in iterate_bag(bag, (*fields, *further)):
             if not len(batch):
                 continue
@@ -455,7 +459,8 @@ def measured_powers(
         UrEnergyError: input that cannot be used; at its end, a recording without a usable sample,
             or one of a simulator that computes no currents.
     """
-    counted, check = 0, OfflineSimulatorCheck()
+    counted = 0
+    check = OfflineSimulatorCheck()
     wanted = tuple(dict.fromkeys((*FIELDS, "target_current", *fields)))
     for table in recording_powers(calculator, bag, fields=wanted, progress=progress):
         check.update(table.samples)
@@ -496,7 +501,8 @@ def estimate_energy(
     info = read_info(bag)
     matched, warning = model_of_arm(model, info, same_arm=same_arm)
     calculator = EnergyCalculator(matched, load_robot(model.robot), options)
-    meter, bus_complete = EnergyMeter(len(calculator.channels)), True
+    meter = EnergyMeter(len(calculator.channels))
+    bus_complete = True
     wall = RecordedWall(calculator.channels, calculator.robot)
     with ExitStack() as files:
         rows = None

@@ -102,7 +102,9 @@ def stamped_order(joints: int) -> list[int]:
 
 def joint_interfaces(snapshot: Snapshot, joints: Sequence[str]) -> dict[str, dict[str, float]]:
     """Content of energy/joints: values [W, J] by joint, part, "total" or "model", and interface."""
-    columns, power, net = snapshot.channels, snapshot.power, snapshot.since_reset.net
+    columns = snapshot.channels
+    power = snapshot.power
+    net = snapshot.since_reset.net
     of_joints = {name: power[part] for name, part in columns.per_joint.items()}
     of_joints["electrical_energy"] = net[columns.per_joint["electrical_power"]]
     out = {
@@ -171,7 +173,8 @@ def numbers(
 # Colour and size that show the power of a joint in 3D, the same in every viewer.
 
 FULL_SCALE = 100.0  # power at which a joint is red [W]
-SMALLEST_DIAMETER, DIAMETER_RANGE = 0.10, 0.08
+SMALLEST_DIAMETER = 0.10
+DIAMETER_RANGE = 0.08
 """Diameter of a sphere at zero power, and the increase at full scale [m]."""
 
 
@@ -303,7 +306,8 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "energy_ever_J": columns.value_at_wall(ever.net),
     }
     out.append(_status("energy: wall", SOURCES[columns.wall.energy_source], of_wall))
-    robot, safety = snapshot.robot_mode, snapshot.safety_mode
+    robot = snapshot.robot_mode
+    safety = snapshot.safety_mode
     of_state: dict[str, object] = {
         "robot_mode": None if robot is None else ROBOT_MODES.get(robot, robot),
         "safety_mode": None if safety is None else SAFETY_MODES.get(safety, safety),
@@ -368,7 +372,8 @@ def prediction_statuses(
         optimized: the same path and duration for less energy; None if there is no such plan yet.
         reasons: why something was changed or is missing, by key.
     """
-    out, net = [], None if measured is None or channels is None else measured.net
+    out = []
+    net = None if measured is None or channels is None else measured.net
     for i, joint in enumerate(joints):
         values: dict[str, object] = {
             "electrical_energy_J": plan.electrical[i],
@@ -404,7 +409,8 @@ def prediction_statuses(
     total |= {key: reason for key, reason in (reasons or {}).items() if reason}
     level = OK
     if begins_away := total.get("begins_away"):
-        level, text = WARN, f"{text}; {begins_away}"
+        level = WARN
+        text = f"{text}; {begins_away}"
     return [*out, Status("prediction: total", level, text, total)]
 
 

@@ -142,9 +142,11 @@ def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
     last = 0
     while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
         last += 1
-    old, new = before[first : len(before) - last], after[first : len(after) - last]
+    old = before[first : len(before) - last]
+    new = after[first : len(after) - last]
     if len(old) * len(new) > MOST_COMPARED**2:
-        gone, added = Counter(old) - Counter(new), Counter(new) - Counter(old)
+        gone = Counter(old) - Counter(new)
+        added = Counter(new) - Counter(old)
         taken_out = [f"- {line}" for line in old if gone[line]]
         return taken_out + [f"+ {line}" for line in new if added[line]]
     found: list[str] = []
