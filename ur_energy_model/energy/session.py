@@ -42,8 +42,7 @@ from ur_energy_model.typing import Array, Mask
 # measured in.
 
 BLOCK = 0.05  # length of the blocks [s]
-SETTLING = 0.15  # standstill before blocks are used, so that transients have decayed [s]
-ANCHORING = 0.5  # settled standstill after which the session's standby counts as measured [s]
+ANCHORING = 0.5  # standstill after which the session's standby counts as measured [s]
 ANCHORING_MOTION = 10.0  # the same of motion, for a program that never stands still [s]
 NOISE = 0.032
 """Variance of the mean over a time at standstill, times that time [W^2 s], before the scatter of
@@ -77,7 +76,7 @@ class StandbyState:
     errors: Array = field(default_factory=lambda: np.zeros(0))
     """Change of the estimate per error of the power of motors and drivers [errors], W."""
     motion: float = 0.0  # share of the estimate that was measured in motion, 0 to 1
-    still_seconds: float = 0.0  # settled standstill that was used [s]
+    still_seconds: float = 0.0  # standstill that was used [s]
     moving_seconds: float = 0.0  # motion that was used [s]
     known: bool = False  # whether an earlier pass over the session has shown it
     noise: float = NOISE  # variance of a mean at standstill times its time [W^2 s]
@@ -212,13 +211,11 @@ class StandbyFollower:
         self._motion_variance = motion_variance
         self.state = StandbyState(nominal, spread**2)
         self._block = _Block()
-        self._still = 0.0  # duration of the current standstill [s]
 
     def begin(self, known: StandbyState | None = None) -> None:
         """Begin a session, with what is known of it already."""
         self.state = known or StandbyState(self.nominal, self.spread**2)
         self._block = _Block()
-        self._still = 0.0
 
     def update(
         self,
@@ -276,9 +273,7 @@ class StandbyFollower:
             # Between sessions it differs by no more than this.
             self.state = replace(self.state, variance=min(drifted, self.spread**2))
         usable = block.seconds > 0.0 and block.released and math.isfinite(block.energy)
-        settled = self._still >= SETTLING
-        self._still = self._still + block.seconds if usable and block.still else 0.0
-        if usable and (settled or not block.still):
+        if usable:
             self.state = standby_step(
                 self.state,
                 block.seconds,
@@ -305,7 +300,7 @@ class StandbyFollower:
 
     @property
     def still_seconds(self) -> float:
-        """Settled standstill that was used [s]."""
+        """Standstill that was used [s]."""
         return self.state.still_seconds
 
     @property
