@@ -16,8 +16,10 @@ steps, in this order:
 
 The result does not depend on how samples are batched, and nothing is changed afterwards: all state
 follows the samples and the controller's clock. Only the friction that splits the mechanical power
-of a joint is that which is known when a batch begins. Equations: model/drives.py; Clochiatti et al.,
-Robotica 2024, eq. 19-26; Heredia et al., EcBot, eq. 13-21.
+of a joint is that which is known when a batch begins.
+
+Equations: model/drives.py; Clochiatti et al., Robotica 2024, eq. 19-26; Heredia et al., EcBot,
+eq. 13-21.
 """
 
 from __future__ import annotations
