@@ -105,8 +105,10 @@ coefficients* predicts power from 1, sum R i² and sum k_t N q̇ i; *EcBot* has 
 current and of power (4n+1 coefficients). They use the mounting, the payload and the filters that
 this package has estimated.
 
-Energy at the supply is on equal terms: every method takes the standby power of the evaluated
-session from its standstill. Motion energy is that above the power at standstill of each method.
+Energy at the supply is that of the modelled parts, not the measured total. Every method takes the
+standby power of the evaluated session from its bus power: the others as the mean over its
+standstill, this package as its follower of the session does, which uses motion, too. Motion energy
+is that above the power at standstill of each method.
 
 {peers}
 

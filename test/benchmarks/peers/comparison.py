@@ -137,6 +137,7 @@ def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
     rows, powers = recorded(pair.judged).supply, file.with_suffix(".csv")
     if rows is None:
         return
+    powers.unlink(missing_ok=True)  # of another recording
     found = command("estimate", file, pair.judged.path, "--csv", powers)
     if found["bus_energy"] is None:
         return
