@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import LAWS, Friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Setup
+from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import RecordingInfo, Telemetry
 from ur_energy_model.typing import Array
 
@@ -114,3 +118,12 @@ def packets(telemetry: Telemetry, size: int = 1) -> Iterator[Telemetry]:
     """The samples in batches, as a source hands them on."""
     for start in range(0, len(telemetry), size):
         yield telemetry.cut(slice(start, min(start + size, len(telemetry))))
+
+
+def live_from_bag(model: EnergyModel, bag: Path) -> LiveEstimator:
+    """A live estimator that has played a bag to its end."""
+    estimator = LiveEstimator(model, ROBOT)
+    with BagSource(bag, fields=LIVE_FIELDS) as source, suppress(EOFError):
+        while (batch := source.read(0.0)) is not None:
+            estimator.update(batch)
+    return estimator

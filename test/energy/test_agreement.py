@@ -15,7 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from test.energy.known_arm import DRIVER, STANDBY, changed, electrical, known_model, packets
+from test.energy.known_arm import (
+    DRIVER,
+    STANDBY,
+    changed,
+    electrical,
+    known_model,
+    live_from_bag,
+    packets,
+)
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import Session
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
@@ -34,7 +42,6 @@ from ur_energy_model.report.shift import read_shift
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.parameters import ArmParameters
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
-from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.trajectory.named_motions import named_motion
 
@@ -210,13 +217,7 @@ def test_all_calculations_agree_and_are_right(
     history = BagWork(str(tmp_path / "store"), model, "model")(bag)
     assert not isinstance(history, str)
     assert history.record.energy == pytest.approx(offline.supply, rel=1e-9)
-    played = LiveEstimator(model, ROBOT)
-    with BagSource(bag, fields=LIVE_FIELDS) as source:
-        try:
-            while (batch := source.read(0.0)) is not None:
-                played.update(batch)
-        except EOFError:
-            pass
+    played = live_from_bag(model, bag)
     assert counted(played)[channels.arm["total"]] == pytest.approx(total, rel=1e-12)
     assert offline.bus is not None
     truth = session.truth(telemetry.time[0], telemetry.time[-1])

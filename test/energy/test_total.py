@@ -23,11 +23,12 @@ from test.energy.known_arm import (
     changed,
     electrical,
     known_model,
+    live_from_bag,
     motion,
 )
 from test.identification.exact_arm import write_bag
 from ur_energy_model.energy.calculator import EnergyCalculator
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
+from ur_energy_model.energy.live import LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import (
     PARTS,
@@ -40,7 +41,6 @@ from ur_energy_model.energy.powers import (
 from ur_energy_model.energy.recording_energy import EnergySummary, estimate_energy, summarise
 from ur_energy_model.model.drives import MOTION_OF_SESSION, MOTION_TIME
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.telemetry.bag.reader import BagSource
 from ur_energy_model.telemetry.samples import Telemetry
 from ur_energy_model.typing import Array, Mask
 
@@ -274,14 +274,7 @@ def lifetime(estimator: LiveEstimator) -> Array:
 
 def played(bag: Path) -> Array:
     """Energies of a played bag [channels], J."""
-    estimator = LiveEstimator(known_model(), ROBOT)
-    with BagSource(bag, fields=LIVE_FIELDS) as source:
-        try:
-            while (batch := source.read(0.0)) is not None:
-                estimator.update(batch)
-        except EOFError:
-            pass
-    return lifetime(estimator)
+    return lifetime(live_from_bag(known_model(), bag))
 
 
 def test_live_played_and_offline_totals_are_equal_and_parts_within_their_intervals(

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from test.identification.exact_arm import write_bag
+from ur_energy_model.energy.difference import sources_json
 from ur_energy_model.energy.profile import ProgramProfile, profile_program
 from ur_energy_model.energy.program import parse_script
-from ur_energy_model.energy.versions import compare_programs, sources_json
+from ur_energy_model.energy.versions import compare_programs
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
@@ -79,7 +80,7 @@ def test_measured_differences_are_those_of_the_cycles(tmp_path: Path) -> None:
     changed = rows["Back"]["interval"]
     assert changed[0] > 0.0 or changed[1] < 0.0
     assert max(np.ptp(row["interval"]) for row in rows.values()) < 2.0
-    assert sources_json(before, after)["total_source"] == {
+    assert sources_json(before.total_source, after.total_source)["total_source"] == {
         "before": "measured",
         "after": "measured",
     }

@@ -21,13 +21,14 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.codec import plain
+from ur_energy_model.energy.difference import sources_json
 from ur_energy_model.energy.profile import (
     UNATTRIBUTED,
     ProgramProfile,
     profile_program,
 )
 from ur_energy_model.energy.program import read_script
-from ur_energy_model.energy.versions import compare_programs, sources_json, sources_words
+from ur_energy_model.energy.versions import compare_programs, sources_words
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, write_text
 
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         other = profile(options.compare, options.compare_script or options.script)
         changes = compare_programs(found, other)
         content["compare"] = changes
-        content["compare_sources"] = sources_json(found, other)
+        content["compare_sources"] = sources_json(found.total_source, other.total_source)
         words = sources_words(found, other)
     if options.output is not None:
         write_text(options.output / "profile.json", json.dumps(plain(content), indent=1) + "\n")

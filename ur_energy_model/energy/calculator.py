@@ -33,6 +33,7 @@ import numpy as np
 from ur_energy_model.energy.meter import GapRule
 from ur_energy_model.energy.motor_powers import (
     MeasuredPowers,
+    MotorErrors,
     MotorPowers,
     PredictedPowers,
     channels_of,
@@ -115,8 +116,8 @@ class EnergyCalculator:
         self._predicted = PredictedPowers(model, robot)
         self._capacitor = BusCapacitor(model.bus.capacitor_energy, model.bus.floor)
         self._bus = BusMeter()
-        errors = self.channels.model_errors.stop - self.channels.joint_errors.start - 1
-        self._errors = np.zeros((1, errors))
+        each, whole = self.channels.errors
+        self._errors = MotorErrors(np.zeros((1, model.dof * each)), np.zeros((1, whole - 1)))
         """Sensitivities of the joints and of motors and drivers that are held at present."""
         self._period = math.nan  # number of the period that they are of
 
@@ -227,7 +228,7 @@ class EnergyCalculator:
             steps, self._refused_time = steps.without(~good, self._refused_time)
             batch = batch.select(good)
             motors = MotorPowers(*(each[good] for each in motors))
-            errors = errors[good]
+            errors = MotorErrors(*(each[good] for each in errors))
             if not len(batch):
                 return None
         self.conditions.update(batch)
@@ -235,19 +236,16 @@ class EnergyCalculator:
         self._bus, bus = self._bus.step(batch, steps.bridged, states >= _STANDSTILL)
         if first:
             self._begin_session(batch)
-        split = self.channels.model_errors.start - self.channels.joint_errors.start
-        shared = errors[:, split:]
-        standby = self._follow(batch, steps.bridged, states, motors, bus, shared)
+        standby = self._follow(batch, steps.bridged, states, motors, bus, errors.shared)
         power = self._assembled(batch, steps.bridged, states, motors, errors, standby, bus)
         return PowerTable(batch, steps, states, power, bool(bus.measured.all()))
 
     def _motors(
         self, batch: Telemetry, current: Array | None, steps: Array
-    ) -> tuple[MotorPowers, Array, Mask]:
+    ) -> tuple[MotorPowers, MotorErrors, Mask]:
         """Powers of motors and drivers, with brakes released, and their sensitivities.
 
-        The sensitivities [samples, errors] are those of the joints, then those of the demand. The
-        last result is whether a sample's power is possible: no more than an arm can take.
+        The last result is whether a sample's power is possible: no more than an arm can take.
         """
         period = np.floor(batch.time / SENSITIVITY_PERIOD)
         due = changes(period, self._period) != 0
@@ -271,10 +269,14 @@ class EnergyCalculator:
                 found = self._predicted.errors(model, motion.at(due), places)
             else:
                 found = self._measured.errors(measured.at(due), places)
-            held = np.concatenate((held, np.concatenate(found, axis=1)))
-        self._errors = held[-1:]
+            held = MotorErrors(
+                joints=np.concatenate((held.joints, found.joints)),
+                shared=np.concatenate((held.shared, found.shared)),
+            )
+        self._errors = MotorErrors(held.joints[-1:], held.shared[-1:])
         # Each sample has the sensitivities of the last one at which they were due.
-        return powers, held[np.cumsum(due)], good
+        latest = np.cumsum(due)
+        return powers, MotorErrors(held.joints[latest], held.shared[latest]), good
 
     def _begin_session(self, samples: Telemetry) -> None:
         """In another session than that of the model, all motions have an error in common."""
@@ -329,7 +331,7 @@ class EnergyCalculator:
         steps: Array,
         states: Indices,
         motors: MotorPowers,
-        errors: Array,
+        errors: MotorErrors,
         standby: StandbySeries,
         bus: BusPower,
     ) -> Array:
@@ -337,11 +339,10 @@ class EnergyCalculator:
         channels = self.channels
         demand = motors.demand + standby.power
         supply = self._capacitor(steps, demand)
-        split = channels.model_errors.start - channels.joint_errors.start
-        joint_errors = errors[:, :split]
+        joint_errors = errors.joints
         # Parameters that are wrong are wrong in the standby power, too, with the opposite sign:
         # summed before they are integrated, their errors cancel at standstill.
-        shared = errors[:, split:] + standby.errors
+        shared = errors.shared + standby.errors
         model_errors = np.column_stack([shared, standby.std])
         parts = {
             "standby": standby.power,

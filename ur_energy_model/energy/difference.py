@@ -11,11 +11,12 @@ freedom is that of Satterthwaite, Biometrics Bulletin 2 (1946).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
-from ur_energy_model.energy.powers import ArmState, Channels
+from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
 from ur_energy_model.typing import Array
 
 CONFIDENCE = 0.95
@@ -116,3 +117,17 @@ def model_variance(channels: Channels, before: Array, after: Array) -> float:
         change[standby] = 0.0
         of_standby = float(before[standby] ** 2 + after[standby] ** 2)
     return of_standby + float(channels.deviations_of_model(change)) ** 2
+
+
+def both_measured(before: TotalSource, after: TotalSource) -> bool:
+    """Whether measured totals are compared, and not modelled energies."""
+    return before.name == after.name == "measured"
+
+
+def sources_json(before: TotalSource, after: TotalSource) -> dict[str, Any]:
+    """What a comparison compares, and where the totals of its sides come from, for JSON."""
+    return {
+        "compared": "measured" if both_measured(before, after) else "modelled",
+        "total_source": {"before": before.name, "after": after.name},
+        "total_measured_share": {"before": before.share, "after": after.share},
+    }

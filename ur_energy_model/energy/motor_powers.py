@@ -172,7 +172,15 @@ class LinkMotion(NamedTuple):
 
     def at(self, rows: Mask) -> LinkMotion:
         """Some of the samples."""
-        return LinkMotion(*(None if each is None else each[rows] for each in self))  # type: ignore[arg-type]
+        direction = self.direction
+        temperature = self.temperature
+        return LinkMotion(
+            self.torque[rows],
+            self.qd[rows],
+            self.qdd[rows],
+            None if direction is None else direction[rows],
+            None if temperature is None else temperature[rows],
+        )
 
 
 class PredictedPowers:

@@ -236,6 +236,14 @@ class Channels:
         """Where the total comes from, from the channels [channels] over a time [s]."""
         return TotalSource.of(float(self._column(net, "measured")), seconds)
 
+    def explained_share(self, net: Array) -> float | None:
+        """Share of the measured energy in the channels [channels], J, that the model explains.
+
+        None where nothing is measured.
+        """
+        measured = float(self._column(net, "bus"))
+        return explained_share(measured, float(self._column(net, "unexplained")))
+
     def _column(self, net: Array, name: str) -> Array:
         return np.asarray(net[..., self.arm[name]])
 

@@ -32,7 +32,6 @@ from ur_energy_model.energy.powers import (
     PowerOptions,
     PowerTable,
     TotalSource,
-    explained_share,
 )
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
 from ur_energy_model.energy.recording_energy import measured_powers
@@ -289,9 +288,7 @@ class ProgramProfile:
     @property
     def explained_share(self) -> float | None:
         """Modelled over measured energy; None where nothing is measured."""
-        arm = self.counted.channels.arm
-        net = self.counted.net.sum(axis=0)
-        return explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
+        return self.counted.channels.explained_share(self.counted.net.sum(axis=0))
 
     def lines(self) -> list[Row]:
         """Every line that took time, in the order of the script."""

@@ -19,7 +19,7 @@ from ur_energy_model.energy.cycle_energies import (
 )
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import MeterReading, efficiency
-from ur_energy_model.energy.powers import ArmState, Channels, explained_share
+from ur_energy_model.energy.powers import ArmState, Channels
 from ur_energy_model.energy.prediction import PlanEnergy
 from ur_energy_model.energy.wall import SOURCES
 from ur_energy_model.errors import unsigned_zeros
@@ -207,12 +207,10 @@ def source_values(reading: MeterReading, columns: Channels) -> dict[str, object]
         where nothing is measured.
     """
     source = columns.total_source(reading.net, reading.accounted)
-    bus = float(reading.net[columns.arm["bus"]])
-    unexplained = float(reading.net[columns.arm["unexplained"]])
     return {
         TOTAL_SOURCE: source.name,
         MEASURED_SHARE: source.share,
-        "explained_share": explained_share(bus, unexplained),
+        "explained_share": columns.explained_share(reading.net),
     }
 
 
@@ -271,8 +269,7 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "total_source_ever": snapshot.total_source_ever.name,
         "total_measured_share_ever": snapshot.total_source_ever.share,
     }
-    explained = explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
-    words = snapshot.total_source.words(explained)
+    words = snapshot.total_source.words(columns.explained_share(net))
     out.append(_status("energy: total", f"{power[arm['total']]:.1f} W, {words}", of_total))
     of_model: dict[str, object] = {
         "power_W": power[arm["model"]],

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ur_energy_model.energy.difference import Difference, model_variance
+from ur_energy_model.energy.difference import Difference, both_measured, model_variance
 from ur_energy_model.energy.profile import ProgramProfile, Row
 from ur_energy_model.typing import Array
 
@@ -26,21 +26,11 @@ MOST_COMPARED = 500  # lines of two versions that are compared one by one
 
 def is_measured(before: ProgramProfile, after: ProgramProfile) -> bool:
     """Whether measured totals of two versions are compared, and not modelled energies."""
-    return all(each.total_source.name == "measured" for each in (before, after))
-
-
-def sources_json(before: ProgramProfile, after: ProgramProfile) -> dict[str, Any]:
-    """What `compare` of `ur_energy profile --json` compares, and where the totals come from."""
-    sources = {"before": before.total_source, "after": after.total_source}
-    return {
-        "compared": "measured" if is_measured(before, after) else "modelled",
-        "total_source": {side: source.name for side, source in sources.items()},
-        "total_measured_share": {side: source.share for side, source in sources.items()},
-    }
+    return both_measured(before.total_source, after.total_source)
 
 
 def sources_words(before: ProgramProfile, after: ProgramProfile) -> str:
-    """The same in words."""
+    """Where the totals of two versions come from, and what is compared, in words."""
     sides = f"Total before: {before.total_source.words()}; after: {after.total_source.words()}."
     if is_measured(before, after):
         return f"{sides} Measured energies are compared."

@@ -19,7 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.energy.difference import Difference, model_variance
+from ur_energy_model.energy.difference import (
+    Difference,
+    both_measured,
+    model_variance,
+    sources_json,
+)
 from ur_energy_model.energy.powers import TotalSource
 from ur_energy_model.optimization.production import Part, Production
 from ur_energy_model.telemetry.samples import same_serial
@@ -79,20 +84,17 @@ class Comparison:
     @property
     def is_measured(self) -> bool:
         """Whether measured totals are compared, and not those of a model."""
-        return all(source.name == "measured" for source in self.sources)
+        return both_measured(*self.sources)
 
     def as_json(self) -> dict[str, Any]:
         """`ur_energy optimize --before ... --after ... --json`."""
-        before, after = self.sources
         return {
             **vars(self),
             "saving": self.saving,
             "saving_percent": 100.0 * self.saving / self.energy,
             "saving_percent_interval": [100.0 * end / self.energy for end in self.interval],
             "standby_corrected": False,
-            "compared": "measured" if self.is_measured else "modelled",
-            "total_source": {"before": before.name, "after": after.name},
-            "total_measured_share": {"before": before.share, "after": after.share},
+            **sources_json(*self.sources),
             "before": [each.as_json() for each in self.before],
             "after": [each.as_json() for each in self.after],
         }

@@ -17,7 +17,7 @@ from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.meter import CONFIDENCE, MeterReading
-from ur_energy_model.energy.powers import ArmState, Channels, TotalSource, explained_share
+from ur_energy_model.energy.powers import ArmState, Channels, TotalSource
 from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.tariff import Tariff
 from ur_energy_model.energy.wall import SOURCES, WallEnergy, box_terms
@@ -148,7 +148,7 @@ def read_shift(
         starts=np.array(starts, dtype=int),
         energy=float(net[arm["total"]]),
         total_source=channels.total_source(net, total.accounted),
-        explained_share=explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]])),
+        explained_share=channels.explained_share(net),
         half_width=CONFIDENCE * float(channels.deviations_of_total(net)),
         state_wall=_wall_by_state(channels, net),
         state_time=channels.by_state(net, channels.state_time),

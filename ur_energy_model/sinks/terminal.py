@@ -31,7 +31,6 @@ from ur_energy_model.codec import plain
 from ur_energy_model.energy.cycle_energies import UNACCOUNTED, without_units
 from ur_energy_model.energy.live import Snapshot
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.energy.powers import explained_share
 from ur_energy_model.energy.topics import source_values
 from ur_energy_model.errors import one_line, span, unsigned_zeros
 from ur_energy_model.interrupts import leave_closed_terminal
@@ -182,8 +181,7 @@ def _energies(snapshot: Snapshot) -> dict[str, str]:
 
 def _explained(snapshot: Snapshot) -> float | None:
     """Share of the measured energy since reset that the model explains; None without any."""
-    arm, net = snapshot.channels.arm, snapshot.since_reset.net
-    return explained_share(float(net[arm["bus"]]), float(net[arm["unexplained"]]))
+    return snapshot.channels.explained_share(snapshot.since_reset.net)
 
 
 def with_interval(value: float, half: float) -> str:
