@@ -235,15 +235,18 @@ def _from_rest(
     squares = float(moment @ moment)
     if squares < least_load**2:
         return None
-    inverse = _weighted_slope(moment, current, np.ones(len(moment)))
+    count = len(moment)
+    weights = np.ones(count)
+    scale = offset**2
     for _ in range(_ROUNDS):
-        residual = current - inverse * moment
-        weights = (_FREEDOM + 1.0) / (_FREEDOM + (residual / offset) ** 2)
         inverse = _weighted_slope(moment, current, weights)
-    residual = current - inverse * moment
-    scatter = OFFSET_WEIGHT * offset**2 + float(weights @ residual**2)
-    variance = scatter / (OFFSET_WEIGHT + float(weights.sum()))
-    return inverse, variance / float(weights @ moment**2)
+        residual = current - inverse * moment
+        scatter = OFFSET_WEIGHT * offset**2 + float(weights @ residual**2)
+        scale = scatter / (OFFSET_WEIGHT + count - 1.0)
+        weights = (_FREEDOM + 1.0) / (_FREEDOM + residual**2 / scale)
+    # Of a Student distribution: the information of a sample is (f + 1) / (f + 3) over the scale.
+    variance = scale * (_FREEDOM + 3.0) / (_FREEDOM + 1.0) / squares
+    return inverse, variance
 
 
 def _weighted_slope(x: Array, y: Array, weights: Array) -> float:
@@ -285,7 +288,7 @@ def _from_motion(grams: Array, samples: Array, least_load: float) -> tuple[float
     slopes = weights[:, None] * (grams[:, :-1] @ extended)
     covariance = inverse_gram @ (slopes.T @ slopes) @ inverse_gram
     blocks = len(grams)
-    statistical = float(covariance[0, 0]) * blocks / max(blocks - 1, 1)
+    statistical = float(covariance[0, 0]) * blocks / max(blocks - _COLUMNS, 1)
     # What of the current for the load the other columns do not explain as well.
     load = 1.0 / float(inverse_gram[0, 0])
     left = float(weights @ np.maximum(squares, 0.0)) / load

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtrc
 
 from ur_energy_model.typing import Array, Mask
 
@@ -26,8 +27,8 @@ from known loads on a UR10e."""
 SAME_ARM_SPREAD = 0.002
 """Relative scatter of stated constants between recordings of one arm: 0.001 in nine recordings of a
 UR5e, 0.001 to 0.005 over five months of a UR10e."""
-ANOTHER_ARM_SIGNIFICANCE = 5.0
-"""Standard deviations of a joint by which the stated constants of two arms differ at least."""
+ANOTHER_ARM_CHANCE = 1e-4
+"""Probability of the differences between two recordings of one arm below which they are of two."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,14 @@ class ControllerConstants:
         return relative, np.hypot(stated, np.sqrt(2.0) * SAME_ARM_SPREAD)
 
     def same_arm(self, other: ControllerConstants) -> bool | None:
-        """Whether both are of one arm; None where no joint has both constants."""
+        """Whether both are of one arm; None where no joint has both constants.
+
+        A chi-squared test on the differences of the joints that both have.
+        """
         relative, deviation = self.difference(other)
         comparable = np.isfinite(relative)
         if not comparable.any():
             return None
-        significance = np.abs(relative[comparable]) / deviation[comparable]
-        return bool(significance.max() < ANOTHER_ARM_SIGNIFICANCE)
+        squares = np.square(relative[comparable] / deviation[comparable]).sum()
+        chance = chdtrc(np.count_nonzero(comparable), squares)
+        return bool(chance >= ANOTHER_ARM_CHANCE)
