@@ -34,6 +34,8 @@ REFLECTED_INERTIA = Quantity("kg m^2", 0, 1e4)
 RESISTANCE = Quantity("ohm", 0, 1e4)
 TORQUE_CONSTANT = Quantity("N m/A", 1e-4, 1e3, positive=True)
 BACK_EMF = Quantity("V s/rad", 0, 1e3)
+TORQUE_PER_AMPERE = Quantity("N m/A", 1e-3, 1e6, positive=True)
+"""Torque of a joint over the current of its motor."""
 VOLTAGE = Quantity("V", 0, 2_000, positive=True)
 POWER = Quantity("W", 0, 1e5)
 MODE_POWER = Quantity("W", -10, 1e5)

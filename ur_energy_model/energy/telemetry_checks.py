@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
+from ur_energy_model.model.arm_at_hand import on_another_arm
 from ur_energy_model.model.energy_model import EnergyModel
-from ur_energy_model.model.generic import is_generic, on_another_arm
+from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup, tensor_of

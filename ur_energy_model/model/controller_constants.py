@@ -21,6 +21,8 @@ from scipy.special import chdtrc
 
 from ur_energy_model.typing import Array, Mask
 
+CONTROLLER = "controller"
+"""Source of a torque constant that the controller states."""
 CALIBRATION_ERROR = 0.006
 """Relative deviation of a motor's own torque constant from the stated one: agreement with constants
 from known loads on a UR10e."""

@@ -182,6 +182,9 @@ class BusModel:
     # power, resistances, back-EMF constants, driver losses and drag [k, 3 n + 2], W, ohm, V s/rad,
     # W/A, N m; empty if there are none
     errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    # relative changes of the torque constants by the same errors [k, n]; empty: those of the
+    # back-EMF constants where no bus power was recorded, else none
+    torque_errors: Array = field(default_factory=lambda: np.zeros((0, 0)))
     # mean recorded power in robot modes other than running, by mode name [W]
     mode_power: Mapping[str, float] = field(default_factory=dict)
     # RMS of measured minus modelled power [W]; NaN without a recorded bus power
@@ -199,6 +202,21 @@ class BusModel:
     def motion_variance(self) -> float:
         """Variance of the energy per second of motion from that error, see MOTION_TIME [J^2/s]."""
         return self.motion_std**2 * MOTION_TIME
+
+    def torque_constant_errors(self, back_emf_constant: Array) -> Array:
+        """Relative changes of the torque constants by each error of `errors` [k, n].
+
+        Unless they are known by themselves, back-EMF constants [n], V s/rad, follow from the torque
+        constants in models without bus power, and both have the same errors.
+        """
+        n = len(back_emf_constant)
+        if self.torque_errors.size:
+            return self.torque_errors
+        relative = np.zeros((len(self.errors), n))
+        if self.source == "prior" and self.errors.size:
+            of_back_emf = self.errors[:, 1 + n : 1 + 2 * n]
+            np.divide(of_back_emf, back_emf_constant, out=relative, where=back_emf_constant > 0)
+        return relative
 
 
 # DrivePowers: torques, currents and powers of an arm over samples, with their uncertainty.
@@ -261,7 +279,7 @@ class Drives:
     friction that all joints have in common, which changes the currents only. Standby power
     measured in the session no longer depends on the identification's errors. `standby_errors` [k],
     `resistance_errors`, `back_emf_errors` and `driver_errors` [k, n] and `drag_errors` [k, 1] are
-    these by parameter.
+    these by parameter, `torque_constant_errors` [k, n] those of the torque constants, relative.
     """
 
     def __init__(self, joints: Sequence[JointModel], bus: BusModel, session: Session) -> None:
@@ -284,6 +302,8 @@ class Drives:
         self.resistance_errors, self.back_emf_errors, self.driver_errors, self.drag_errors = (
             np.split(errors[:, 1:], [n, 2 * n, 3 * n], axis=1)
         )
+        self.torque_constant_errors = np.zeros((len(errors), n))
+        self.torque_constant_errors[:-2] = bus.torque_constant_errors(self.back_emf_constant)
 
     @cached_property
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
@@ -292,18 +312,16 @@ class Drives:
         Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p, k], and
         by the friction of the session, apart from what all joints have in common [p, 2].
 
-        Without measured bus power, the back-EMF constants follow from the torque constants, so that
-        both have the same errors: a motor with a larger torque constant takes less current for the
-        same torque, and the converted power, speed times torque, hardly changes.
+        Torque and back-EMF constants share errors where bus power does not show the latter: a motor
+        with a larger torque constant takes less current for the same torque, and the converted
+        power, speed times torque, hardly changes.
         """
         session, found = self._session, []
         anchored = session.moving_seconds > 0
         roots = session.friction_root
         common = 0.0 if anchored else COMMON_FRICTION
-        constant_errors, back_emf = np.zeros_like(self.back_emf_errors), self.back_emf_constant
-        if self.bus.source == "prior":
-            np.divide(self.back_emf_errors, back_emf, out=constant_errors, where=back_emf > 0)
-        for j, (joint, errors) in enumerate(zip(self._joints, constant_errors.T, strict=True)):
+        constant_errors = self.torque_constant_errors.T
+        for j, (joint, errors) in enumerate(zip(self._joints, constant_errors, strict=True)):
             covariance, root = joint.current_covariance, joint.current_root
             scaled = scaled_parameters(joint.friction.law.parameters)
             # Change of the coefficients per relative change of k_t; none of the friction whose

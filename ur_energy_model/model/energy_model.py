@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import BusModel, CurrentErrors, DrivePowers, Drives, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.friction import FrictionDirection
@@ -170,6 +171,8 @@ class EnergyModel:
     #: from recordings with a known payload; None without
     payload_calibration: PayloadCalibration | None = None
     wall: WallModel | None = None  #: power at the mains from a power meter; None without
+    #: of the arm, as its controller states them; None where no recording had them
+    controller_constants: ControllerConstants | None = None
 
     @property
     def dof(self) -> int:

@@ -22,6 +22,7 @@ from ur_energy_model import ranges
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import MOTION_STD, BusModel, JointModel
 from ur_energy_model.model.energy_model import (
     LINK_PARAMETERS,
@@ -93,6 +94,7 @@ _SHARE, _GAIN = Quantity("1", 0, 1), Quantity("1", 0, 10, positive=True)
 _BOX = Quantity("W", -100, 1e4)  # by chance negative where the recordings do not separate it
 _SUPPLY = {"proportional": Quantity("1", 0.5, 3), "quadratic": Quantity("1/W", -0.01, 0.01)}
 _METER_TIME, _PERCENT = Quantity("s", -1, 60), Quantity("%", 0, 1e3)
+_TORQUE_PER_AMPERE_STD = replace(ranges.TORQUE_PER_AMPERE, low=0.0, positive=False)
 _CALIBRATION_UNIT = "kg, kg m, 1"
 
 
@@ -165,6 +167,10 @@ def document(model: EnergyModel) -> dict[str, Any]:
         links = [{"value": v, "std": s} for v, s in zip(tensors.values, tensors.std, strict=True)]
         unit = {"unit": ranges.INERTIA_ENTRY.unit, "source": tensors.source}
         content["link_tensors"] = {**unit, **of_joints(links)}
+    if model.controller_constants is not None:
+        content["controller_constants"] = _constants_document(
+            model.controller_constants, [joint.name for joint in model.joints]
+        )
     if calibration is not None:
         gains = calibration.links, calibration.link_gain, calibration.payload_gain
         rows = [
@@ -191,6 +197,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "floor": _value(bus.floor, "W"),
             "residual": _value(bus.residual, "W"),
             "errors": bus.errors,
+            **({"torque_errors": bus.torque_errors} if bus.torque_errors.size else {}),
             "mode_power": {"unit": "W", **{k: float(v) for k, v in bus.mode_power.items()}},
         },
         "sessions": {
@@ -204,6 +211,20 @@ def document(model: EnergyModel) -> dict[str, Any]:
         "provenance": model.provenance,
     }
     return dict(plain(content, digits=_DIGITS))
+
+
+def _constants_document(constants: ControllerConstants, joints: list[str]) -> dict[str, Any]:
+    """Torque constants that the controller states; joints of unknown ones are left out."""
+    known = constants.known.tolist()
+    values = zip(joints, known, constants.torque_per_ampere, constants.std, strict=True)
+    return {
+        "unit": ranges.TORQUE_PER_AMPERE.unit,
+        **{
+            name: {"value": float(value), "std": float(std)}
+            for name, is_known, value, std in values
+            if is_known
+        },
+    }
 
 
 def _joint_document(joint: JointModel) -> dict[str, Any]:
@@ -305,6 +326,9 @@ def _model(root: YamlTree) -> EnergyModel:
                 "payload_calibration", lambda n: _payload_calibration(n, names), None
             ),
             wall=keys.read("wall", _wall, None),
+            controller_constants=keys.read(
+                "controller_constants", lambda n: _controller_constants(n, names), None
+            ),
         )
 
 
@@ -423,6 +447,13 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
         errors = np.zeros((len(rows := keys["errors"].items()), most))
         for k, item in enumerate(rows):
             errors[k, : most - (drag is None)] = row(item)
+        torque_errors = np.zeros((0, 0))
+        rows = keys.read("torque_errors", lambda node: node.items(), [])
+        if rows:
+            if len(rows) != len(errors):
+                raise keys["torque_errors"].refuse(f"must be {len(errors)} rows, as errors has")
+            row = array(ranges.ERROR, len(joints))
+            torque_errors = np.array([row(item) for item in rows])
         return BusModel(
             kind=kind,
             standby=standby,
@@ -436,6 +467,7 @@ def _bus(node: YamlTree, joints: tuple[str, ...]) -> BusModel:
                 "motion": keys.read("motion_std", _with_unit(ranges.POWER), MOTION_STD),
             },
             errors=errors,
+            torque_errors=torque_errors,
             drag=drag or 0.0,
             mode_power=_mode_power(keys["mode_power"]),
             residual=rms,
@@ -493,6 +525,21 @@ def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
         with Record(keys["friction_std"], joints) as friction:
             spread = np.array([_SHARE(friction[name]) for name in joints])
         return SessionSpread(standby, spread, integer(0, 10**6)(keys["count"]))
+
+
+def _controller_constants(node: YamlTree, joints: tuple[str, ...]) -> ControllerConstants:
+    """Torque constants that the controller states, of those of the joints that it did of."""
+    constants = ControllerConstants.unknown(len(joints))
+    with _record(node, ranges.TORQUE_PER_AMPERE.unit) as keys:
+        for name, child in keys.remaining().items():
+            if name not in joints:
+                problem = f"no joint '{excerpt(name)}', known: {with_suggestion(name, joints)}"
+                raise child.refuse(problem)
+            with Record(child) as joint:
+                place = joints.index(name)
+                constants.torque_per_ampere[place] = ranges.TORQUE_PER_AMPERE(joint["value"])
+                constants.std[place] = _TORQUE_PER_AMPERE_STD(joint["std"])
+    return constants
 
 
 def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:

@@ -1,0 +1,361 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The arm at hand: what a model of its type, or of another arm, says about it.
+
+Arms of one type have the same links, and motors, gears and supplies of one kind. Their torque
+constants differ by more than 10 %, their friction by a third. The controller states the torque
+constants of the arm at hand (`model.controller_constants`): with them currents and powers follow
+from the model's torques. Friction torque is what transfers between arms; the friction currents of
+an arm are those torques over its own constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.model.controller_constants import CONTROLLER, ControllerConstants
+from ur_energy_model.model.drives import BusModel, JointModel
+from ur_energy_model.model.energy_model import (
+    CalibrationLayout,
+    EnergyModel,
+    PayloadCalibration,
+)
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.model.robots import load_robot
+from ur_energy_model.model.sessions import Session, SessionSpread, scaled_parameters
+from ur_energy_model.typing import Array, Mask
+
+# Torque constants of the arm at hand, as its controller states them.
+
+
+def with_controller_constants(model: EnergyModel, constants: ControllerConstants) -> EnergyModel:
+    """A model with the torque constants that the controller of the arm at hand states.
+
+    The model's own constants are the prior, which hardly counts where it is of a type or of another
+    arm; the stated ones are measurements with their deviation. Friction follows by its covariance
+    with the torque constant, back-EMF constants as far as they share the constants' errors. Joints
+    whose constant was not stated are moved by what they have in common with the others.
+
+    Joints whose constant the model was identified with stay. Constants of another arm than the
+    model's replace the model's.
+
+    Args:
+        model: of the arm, of its type, or of another arm (`on_another_arm`).
+        constants: of the arm at hand.
+    """
+    known = constants.known
+    held = model.controller_constants
+    if held is not None and held.same_arm(constants) is False:
+        model = _with_any_constants(model)
+        held = None
+    if held is not None:
+        known = known & ~held.known
+    if not known.any():
+        return model
+    before = _constant_errors(model)
+    own = np.array([joint.torque_constant for joint in model.joints])
+    stated = constants.torque_per_ampere / [joint.gear_ratio for joint in model.joints]
+    measured = np.log(np.where(known, stated, own) / own)
+    mean, root = _posterior(before.torque, measured, constants.relative_deviation, known)
+    torque = root @ before.torque
+    changes = mean @ before.torque
+    deviations = np.linalg.norm(torque, axis=0)
+    joints = tuple(
+        _with_constant(joint, float(changes[j]), float(deviations[j]), bool(known[j]))
+        for j, joint in enumerate(model.joints)
+    )
+    bus = model.bus
+    if before.shared:
+        joints, bus = _with_bus_errors(joints, bus, mean @ before.bus, root @ before.bus)
+        bus = replace(bus, torque_errors=torque)
+    return replace(
+        model,
+        joints=joints,
+        bus=bus,
+        payload_calibration=_with_gains(model.payload_calibration, np.exp(changes)),
+        controller_constants=_joined(held, constants, known),
+    )
+
+
+class _ConstantErrors(NamedTuple):
+    """Independent errors of a model of n joints, one standard deviation each.
+
+    Those of the bus model, and behind them what the deviation of a torque constant has besides.
+    """
+
+    bus: Array  # changes of the parameters [k, 3 n + 2], see `BusModel.errors`
+    torque: Array  # relative changes of the torque constants [k, n]
+    shared: bool  # whether errors of the bus model change torque constants
+
+
+def _constant_errors(model: EnergyModel) -> _ConstantErrors:
+    """What a model knows of its torque constants."""
+    joints = model.joints
+    constant = np.array([joint.torque_constant for joint in joints])
+    back_emf = np.array([joint.back_emf_constant for joint in joints])
+    stated = np.array([joint.std.get("torque_constant", 0.0) for joint in joints]) / constant
+    of_currents = [
+        joint.current_covariance[0, 0] if joint.current_covariance.size else 0.0 for joint in joints
+    ]
+    variance = np.maximum(np.square(stated), np.square(constant) * of_currents)
+    torque = model.bus.torque_constant_errors(back_emf)
+    # Errors of back-EMF constants may be larger than those that the torque constants have.
+    together = np.square(torque).sum(axis=0)
+    excess = together > variance
+    torque = torque * np.where(excess, np.sqrt(variance / np.where(excess, together, 1.0)), 1.0)
+    left = np.maximum(variance - np.square(torque).sum(axis=0), 0.0)
+    single = np.diag(np.sqrt(left))
+    n = model.dof
+    bus = model.bus.errors.reshape(-1, 3 * n + 2)
+    return _ConstantErrors(
+        np.concatenate([bus, np.zeros((n, 3 * n + 2))]),
+        np.concatenate([torque, single]),
+        bool(torque.any()),
+    )
+
+
+def _posterior(errors: Array, measured: Array, noise: Array, known: Mask) -> tuple[Array, Array]:
+    """Means [k] of independent errors, and a square root [k, k] of their covariance.
+
+    Args:
+        errors: changes of the torque constants per error [k, n], relative.
+        measured: deviations of the stated constants from the model's [n], natural logarithm.
+        noise: their standard deviations [n].
+        known: joints whose constant was stated [n].
+    """
+    of_known = errors[:, known]
+    covariance = of_known.T @ of_known + np.diag(np.square(noise[known]))
+    gain = np.linalg.solve(covariance, of_known.T).T
+    left = np.eye(len(errors)) - gain @ of_known.T
+    values, vectors = np.linalg.eigh(0.5 * (left + left.T))
+    root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T
+    return gain @ measured[known], root
+
+
+def _with_constant(joint: JointModel, change: float, deviation: float, stated: bool) -> JointModel:
+    """A joint whose torque constant is larger by a factor, with a relative standard deviation.
+
+    The coefficients of the current, (1/k_t, friction / k_t), follow by their covariance with the
+    first one. `change` is the natural logarithm of the factor.
+    """
+    constant = float(joint.torque_constant * np.exp(change))
+    std = {**joint.std, "torque_constant": float(deviation * constant)}
+    source = {**joint.source, "torque_constant": CONTROLLER} if stated else joint.source
+    joint = replace(joint, std=std, source=source)
+    covariance = joint.current_covariance
+    if not covariance.size or not covariance[0, 0] > 0.0:
+        return replace(joint, torque_constant=constant)
+    ratio = joint.torque_constant / constant
+    before = np.append(1.0, joint.friction.values) / joint.torque_constant
+    gain = covariance[:, 0] / covariance[0, 0]
+    after = before + gain * (ratio - 1.0) * before[0]
+    values = (after[1:] / after[0]).tolist()
+    names = joint.friction.law.parameters
+    rest = covariance - np.outer(gain, gain) * covariance[0, 0]
+    of_constant = np.outer(gain, gain) * (deviation * after[0]) ** 2
+    return replace(
+        joint,
+        torque_constant=constant,
+        friction=replace(joint.friction, parameters=dict(zip(names, values, strict=True))),
+        current_covariance=ratio**2 * rest + of_constant,
+    )
+
+
+def _with_bus_errors(
+    joints: tuple[JointModel, ...], bus: BusModel, change: Array, errors: Array
+) -> tuple[tuple[JointModel, ...], BusModel]:
+    """Joints and bus with a change [3 n + 2] of their parameters, and errors [k, 3 n + 2].
+
+    Back-EMF constants change by a factor, with their errors.
+    """
+    n = len(joints)
+    standby, resistance, of_back_emf, driver, drag = np.split(change, [1, 1 + n, 1 + 2 * n, -1])
+    back_emf = np.array([joint.back_emf_constant for joint in joints])
+    factors = np.exp(of_back_emf / np.where(back_emf > 0.0, back_emf, np.inf))
+    errors = errors.copy()
+    errors[:, 1 + n : 1 + 2 * n] *= factors
+    deviations = np.linalg.norm(errors, axis=0)
+    changed = tuple(
+        replace(
+            joint,
+            winding_resistance=float(joint.winding_resistance + resistance[j]),
+            back_emf_constant=float(joint.back_emf_constant * factors[j]),
+            std={
+                **joint.std,
+                "winding_resistance": float(deviations[1 + j]),
+                "back_emf_constant": float(deviations[1 + n + j]),
+            },
+        )
+        for j, joint in enumerate(joints)
+    )
+    bus = replace(
+        bus,
+        standby=float(bus.standby + standby[0]),
+        driver=bus.driver + driver,
+        drag=float(bus.drag + drag[0]),
+        errors=errors,
+    )
+    return changed, bus
+
+
+def _with_gains(
+    calibration: PayloadCalibration | None, factors: Array
+) -> PayloadCalibration | None:
+    """The calibration for a model whose torque constants were multiplied by factors [n]."""
+    if calibration is None:
+        return None
+    scale = np.ones(len(calibration.vector))
+    scale[CalibrationLayout(calibration.dof).link_gain] = factors
+    return PayloadCalibration.from_vector(
+        scale * calibration.vector, scale[:, None] * calibration.covariance * scale
+    )
+
+
+def _joined(
+    held: ControllerConstants | None, stated: ControllerConstants, new: Mask
+) -> ControllerConstants:
+    """Those that a model held, with newly stated ones."""
+    if held is None:
+        return stated
+    return ControllerConstants(
+        np.where(new, stated.torque_per_ampere, held.torque_per_ampere),
+        np.where(new, stated.std, held.std),
+    )
+
+
+ARMS_APART = 0.17
+"""Relative deviation between the torque constants of two arms of a type: more than 10 % between
+factory calibrations, 2 to 16 % between six arms and the robot files."""
+
+
+def _with_any_constants(model: EnergyModel) -> EnergyModel:
+    """A model whose torque constants are as uncertain as those of another arm.
+
+    What it knows of friction torque stays.
+    """
+    joints = []
+    for joint in model.joints:
+        stated = joint.std.get("torque_constant", 0.0)
+        std = {
+            **joint.std,
+            "torque_constant": float(np.hypot(stated, ARMS_APART * joint.torque_constant)),
+        }
+        coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
+        apart = ARMS_APART * coefficients
+        known = joint.current_root
+        covariance = known @ known.T + np.outer(apart, apart)
+        joints.append(replace(joint, std=std, current_covariance=covariance))
+    return replace(model, joints=tuple(joints), controller_constants=None)
+
+
+# Models of another arm.
+
+_TWO_ARMS = float(np.sqrt(2.0))
+"""Difference between two arms over the deviation of one from its type."""
+
+
+def on_another_arm(model: EnergyModel) -> EnergyModel:
+    """A model with the uncertainty that it has for another arm of the same type.
+
+    Two arms differ by sqrt(2) times what an arm deviates from its type, which the generic model
+    states; the errors of the identification are added. What copper and driver losses of several
+    motors have in common is their type's, and in the identified arm as uncertain as those errors
+    state: it is not added. What was known of a session, and of the wall, is dropped.
+
+    Args:
+        model: identified on one arm.
+
+    Raises:
+        RobotFileError: no such robot.
+        ModelFileError: the robot has no generic model.
+    """
+    kind = generic_model(load_robot(model.robot))
+    model = model.in_session(Session.unanchored(model.bus.standby, model.sessions, model.dof))
+    both = tuple(zip(model.joints, kind.joints, strict=True))
+    level = float(np.mean([own.back_emf_constant / each.back_emf_constant for own, each in both]))
+    joints = tuple(_joint_of_another_arm(own, each, level) for own, each in both)
+    own = model.bus.errors if model.bus.errors.size else np.zeros((0, kind.bus.errors.shape[1]))
+    # With the source "prior" the errors of torque and back-EMF constants are those of one motor.
+    of_one = np.count_nonzero(kind.bus.errors[:, 1 : model.dof + 1], axis=1) < 2
+    of_one[-1] = False  # of the drivers
+    errors = np.concatenate([own, _TWO_ARMS * kind.bus.errors[of_one]])
+    bus = replace(model.bus, errors=errors, source="prior")
+    spread = SessionSpread(
+        max(model.sessions.standby, _TWO_ARMS * kind.sessions.standby),
+        np.maximum(
+            model.sessions.friction_of(model.dof),
+            _TWO_ARMS * kind.sessions.friction_of(model.dof),
+        ),
+    )
+    return replace(
+        model,
+        joints=joints,
+        bus=bus,
+        sessions=spread,
+        anchored=None,
+        wall=None,
+        payload_calibration=None,
+        controller_constants=None,
+    )
+
+
+def _joint_of_another_arm(joint: JointModel, kind: JointModel, level: float) -> JointModel:
+    """An identified joint with the errors of the same joint, of a type, of another arm.
+
+    Constants that the robot file has are these times their `level` in the identified arm.
+    """
+    if kind.source["back_emf_constant"] == "robot file" and joint.back_emf_constant > 0:
+        factor = level * kind.back_emf_constant / joint.back_emf_constant
+        joint = replace(
+            joint,
+            torque_constant=factor * joint.torque_constant,
+            back_emf_constant=factor * joint.back_emf_constant,
+            current_covariance=joint.current_covariance / factor**2,
+        )
+    constant = kind.std["torque_constant"] / kind.torque_constant
+    coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
+    covariance = joint.current_covariance
+    size = len(coefficients)
+    covariance = covariance if covariance.size else np.zeros((size, size))
+    form = np.append(0.0, _friction_form(joint, kind))
+    errors = (constant * coefficients, form / joint.torque_constant)
+    covariance = covariance + _TWO_ARMS**2 * (
+        np.outer(errors[0], errors[0]) + np.diag(np.square(errors[1]))
+    )
+    std = {
+        name: float(np.hypot(joint.std.get(name, 0.0), _TWO_ARMS * kind.std[name]))
+        for name in ("reflected_inertia", "torque_constant", "winding_resistance")
+    }
+    std["back_emf_constant"] = std["torque_constant"]
+    residual = max(joint.current_residual, kind.current_residual)
+    return replace(
+        joint, std={**joint.std, **std}, current_covariance=covariance, current_residual=residual
+    )
+
+
+def _friction_form(joint: JointModel, kind: JointModel) -> Array:
+    """Errors of a joint's friction parameters beyond its level, between arms of a type [p].
+
+    What varies with the session has the largest relative error of the generic law, since the laws
+    may differ; the shares of the load have its errors.
+    """
+    names = kind.friction.law.parameters
+    scale = kind.torque_constant**2
+    level = kind.friction.values**2 * kind.current_covariance[0, 0] * scale
+    form = np.sqrt(np.maximum(np.diag(kind.current_covariance)[1:] * scale - level, 0.0))
+    of_kind = dict(zip(names, form.tolist(), strict=True))
+    relative = max(
+        error / abs(kind.friction.parameters[name])
+        for name, error in of_kind.items()
+        if name in ("coulomb", "power")
+    )
+    own = joint.friction.law.parameters
+    return np.where(
+        scaled_parameters(own),
+        relative * np.abs(joint.friction.values),
+        [of_kind.get(name, 0.0) for name in own],
+    )
