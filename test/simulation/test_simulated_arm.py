@@ -10,6 +10,7 @@ import json
 import numpy as np
 import pytest
 
+from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -20,7 +21,7 @@ from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm, r
 from ur_energy_model.simulation.supply import ARM_ENERGIES, JOINT_ENERGIES, Bus
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.trajectory.motions import Hold
-from ur_energy_model.trajectory.named_motions import named_motion
+from ur_energy_model.trajectory.named_motions import Planner, named_motion
 
 ROBOT = load_robot("ur5e")
 HOME = named_motion("hold", ROBOT).sample(np.zeros(1))[0][0]
@@ -65,7 +66,7 @@ def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, r
     expected = ArmDynamics(ROBOT).inverse_dynamics(q, qd, qdd) + ROBOT.reflected_inertia * qdd
     assert np.abs(recorded["target_moment"] - expected).max() < 1e-9
     # Friction is fed forward to the current: the two are proportional at rest only.
-    ratio = 101 * arm.parameters.torque_constant
+    ratio = arm.parameters.stated_current_to_torque
     difference = recorded["target_current"] * ratio - recorded["target_moment"]
     assert np.abs(difference).max(axis=0).min() > 1.0
     assert resting["target_current"] * ratio == pytest.approx(resting["target_moment"])
@@ -193,3 +194,17 @@ def test_energy_of_the_bus_is_conserved_and_stored_energy_is_used_first():
     assert bus.supplied == pytest.approx(0.002 * power.sum() + bus.braked + bus.surplus)
     assert current.min() == 0.0
     assert table["brake_voltage"] < voltage.max() < table["brake_voltage"] + 6.0
+
+
+def test_target_current_states_the_controllers_constants_not_the_motors():
+    planner = Planner(ROBOT)
+    arm = SimulatedArm(ROBOT, motion=planner.chain_through(planner.random_points(3)), seed=5)
+    fit = ControllerConstantsFit(ROBOT)
+    fit.accumulate(record_arm(arm, 20.0))
+    found = fit.result()
+    p = arm.parameters
+    stated = found.torque_per_ampere / p.stated_current_to_torque - 1.0
+    assert found.known[1:4].all()
+    assert np.abs(stated[1:4]).max() < 0.003
+    hidden = p.stated_torque_constant / p.torque_constant - 1.0
+    assert 0.001 < np.abs(hidden).max() < 0.03

@@ -118,8 +118,8 @@ class Targets(NamedTuple):
 class JointController:
     """Feed-forward and servo of all joints of an arm.
 
-    The controller uses the torque constants, the nominal reflected inertia and its own friction
-    estimate of the parameters, and mounting and payload as configured.
+    The controller uses the torque constants of its calibration, the nominal reflected inertia and
+    its own friction estimate of the parameters, and mounting and payload as configured.
 
     Attributes:
         gains: of the servo.
@@ -162,11 +162,11 @@ class JointController:
         moment = pin.rnea(model, data, q, qd, qdd) + p.reflected_inertia * qdd
         if self.kind == "pd":
             gravity = pin.computeGeneralizedGravity(model, data, q)
-            current = gravity / p.current_to_torque
+            current = gravity / p.stated_current_to_torque
         else:
             direction = np.clip(qd / _SLOW, -1.0, 1.0)
             friction = p.controller_coulomb * direction + p.controller_viscous * qd
-            current = (moment + friction) / p.current_to_torque
+            current = (moment + friction) / p.stated_current_to_torque
         return Targets(q, qd, qdd, moment, current)
 
     def correct(self, dt: float, error: Array) -> None:

@@ -101,6 +101,7 @@ class ArmParameters:
     seed: int  # number of the arm among those of its type
     gear_ratio: Array  # motor turns per joint turn
     torque_constant: Array  # motor side, N m/A
+    stated_torque_constant: Array  # the same as the controller has it, by its calibration, N m/A
     back_emf_constant: Array  # per phase, V s/rad: torque_constant / 1.5 (three-phase convention)
     winding_resistance: Array  # ohm
     effective_resistance: Array  # copper loss over squared current, ohm
@@ -132,6 +133,11 @@ class ArmParameters:
     def current_to_torque(self) -> Array:
         """Joint-side torque of a motor current [n], N m/A."""
         return np.asarray(self.gear_ratio * self.torque_constant)
+
+    @property
+    def stated_current_to_torque(self) -> Array:
+        """Joint-side torque of a motor current as the controller computes it [n], N m/A."""
+        return np.asarray(self.gear_ratio * self.stated_torque_constant)
 
     def friction_factor(self, temperature: Array) -> Array:
         """Speed-dependent friction at joint temperatures [n], degC, relative to calibration."""
@@ -191,6 +197,9 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
 
     motor = motor_constants(robot, torque)
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
+    # A stream of its own: the other constants of an arm do not depend on its calibration.
+    calibration_errors = np.random.default_rng([seed, 20261129]).standard_normal(n)
+    stated_constant = torque_constant * (1.0 + spread["torque_calibration"] * calibration_errors)
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     friction = no_load_friction(robot, torque, around(spread["friction"]))
@@ -210,6 +219,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         seed=seed,
         gear_ratio=robot.gear_ratio,
         torque_constant=torque_constant,
+        stated_torque_constant=stated_constant,
         back_emf_constant=torque_constant / 1.5,
         winding_resistance=resistance,
         effective_resistance=resistance * random.uniform(*spread["copper_factor"]),

@@ -101,7 +101,7 @@ class Sensors:
             "actual_q": np.rint(q / self._count) * self._count,
             "actual_qd": np.where(np.abs(qd) < _RESTING, 0.0, qd + table["speed_noise"] * speed),
             "actual_current": measured,
-            "actual_current_as_torque": measured * self._parameters.current_to_torque,
+            "actual_current_as_torque": measured * self._parameters.stated_current_to_torque,
             "joint_temperatures": np.rint(temperature / step) * step,
             "actual_joint_voltage": drives,
             "actual_main_voltage": _round(
