@@ -57,6 +57,9 @@ MOTOR_CONSTANT = 0.045  # the same of single motors of one size in one arm
 ASSUMED_CONSTANT = 0.2
 """Relative error of a torque constant that follows from the rated torque: the published ones of
 five sizes scatter by this much around their trend."""
+CONVERSION = 0.028
+"""Relative spread of converted power over speed, current and torque constant between arms, and of
+their mean: that of three arms with stated constants is 0.035."""
 SIZE_COPPER = 0.15  # spread of this factor between the motor sizes of one arm
 ASSUMED_RESISTANCE = 0.4
 """Relative error of a winding resistance that follows from the rated torque."""
@@ -155,7 +158,7 @@ def joint_model(robot: RobotDescription, j: int, motor: Motors, friction: Fricti
             ),
             "torque_constant": share * constant,
             "winding_resistance": float(resistance_spread(motor)[j]) * resistance,
-            "back_emf_constant": share * constant,
+            "back_emf_constant": float(np.hypot(share, CONVERSION)) * constant,
             **{
                 name: float(np.hypot(own[name], level * values[name] * varies))
                 for name, varies in zip(friction.law.parameters, scaled.tolist(), strict=True)
@@ -199,11 +202,12 @@ def friction_spread(motor: Motors) -> Array:
     return motor.spread("winding_resistance", FRICTION, ASSUMED_FRICTION)
 
 
-def bus_errors(motor: Motors) -> Array:
+def bus_errors(motor: Motors) -> tuple[Array, Array]:
     """Independent errors of the bus model [k, 3 n + 2], standby left to the sessions.
 
     What motors have in common is one error: the copper factor of the arm, the torque constant of
-    motors of one size, the driver loss.
+    motors of one size, the conversion, the driver loss. The second array is that of the torque
+    constants by the same errors, relative [k, n].
     """
     n = len(motor.torque_constant)
     every, each = np.ones((1, n)), np.eye(n)
@@ -222,14 +226,20 @@ def bus_errors(motor: Motors) -> Array:
             MOTOR_CONSTANT * each,
         ]
     )
+    conversion = CONVERSION * motor.torque_constant * every
     driver = DRIVER[1] * every
-    rows = len(copper) + len(constant) + len(driver)
-    out = np.zeros((rows, 2 + 3 * n))
-    first, second = len(copper), len(copper) + len(constant)
-    out[:first, 1 : 1 + n] = copper
-    out[first:second, 1 + n : 1 + 2 * n] = constant
-    out[second:, 1 + 2 * n : -1] = driver
-    return out
+    rows = len(copper) + len(constant) + len(conversion) + len(driver)
+    errors = np.zeros((rows, 2 + 3 * n))
+    torque_errors = np.zeros((rows, n))
+    first = len(copper)
+    second = first + len(constant)
+    third = second + len(conversion)
+    errors[:first, 1 : 1 + n] = copper
+    errors[first:second, 1 + n : 1 + 2 * n] = constant
+    torque_errors[first:second] = constant / motor.torque_constant
+    errors[second:third, 1 + n : 1 + 2 * n] = conversion
+    errors[third:, 1 + 2 * n : -1] = driver
+    return errors, torque_errors
 
 
 def make(name: str) -> EnergyModel:
@@ -237,6 +247,7 @@ def make(name: str) -> EnergyModel:
     robot = load_robot(name)
     motor, friction = motors(robot), typical_friction(robot)
     n, spread = robot.dof, STANDBY_SPREAD.get(name, UNKNOWN_STANDBY_SPREAD)
+    errors, torque_errors = bus_errors(motor)
     return EnergyModel(
         robot=name,
         setup=Setup(np.array([0.0, 0.0, -robot.controller_gravity])),
@@ -249,7 +260,8 @@ def make(name: str) -> EnergyModel:
             inductance=np.zeros(n),
             capacitor_energy=TYPICAL,
             std={"standby": spread, "driver": DRIVER[1]},
-            errors=bus_errors(motor),
+            errors=errors,
+            torque_errors=torque_errors,
             source="prior",
             reason="no recording: robot file and typical values",
         ),

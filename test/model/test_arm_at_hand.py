@@ -84,11 +84,11 @@ def test_intervals_of_all_powers_shrink() -> None:
 
 def drawn_constants(seed: int, model: EnergyModel) -> tuple[Array, Array]:
     """Torque and back-EMF constants of an arm drawn from a generic model."""
-    errors = model.bus.errors
-    change = np.random.default_rng(seed).standard_normal(len(errors)) @ errors
     back_emf = np.array([joint.back_emf_constant for joint in model.joints])
-    change = change[1 + N : 1 + 2 * N] / back_emf
-    return torque_constants(model) * np.exp(change), back_emf * np.exp(change)
+    drawn = np.random.default_rng(seed).standard_normal(len(model.bus.errors))
+    of_torque = drawn @ model.bus.torque_constant_errors(back_emf)
+    of_back_emf = drawn @ model.bus.errors[:, 1 + N : 1 + 2 * N] / back_emf
+    return torque_constants(model) * np.exp(of_torque), back_emf * np.exp(of_back_emf)
 
 
 @pytest.mark.parametrize("unknown", [(), (0, 5), (1, 2, 3, 4, 5)])

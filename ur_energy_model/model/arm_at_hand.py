@@ -17,6 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.between_arms import (
+    drives_of_another_arm,
+    friction_of_another_arm,
+    with_drives,
+)
 from ur_energy_model.model.controller_constants import CONTROLLER, ControllerConstants
 from ur_energy_model.model.drives import BusModel, JointModel
 from ur_energy_model.model.energy_model import (
@@ -26,7 +31,7 @@ from ur_energy_model.model.energy_model import (
 )
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
-from ur_energy_model.model.sessions import Session, SessionSpread, scaled_parameters
+from ur_energy_model.model.sessions import Session, SessionSpread
 from ur_energy_model.typing import Array, Mask
 
 # Torque constants of the arm at hand, as its controller states them.
@@ -254,17 +259,17 @@ def _with_any_constants(model: EnergyModel) -> EnergyModel:
 
 # Models of another arm.
 
-_TWO_ARMS = float(np.sqrt(2.0))
-"""Difference between two arms over the deviation of one from its type."""
+STANDBY_OF_TYPE = 2.0
+"""Deviation of a type's standby power from the generic model's [W]; arms of a type have 24.2, 29.3
+and 36.0 W."""
 
 
 def on_another_arm(model: EnergyModel) -> EnergyModel:
-    """A model with the uncertainty that it has for another arm of the same type.
+    """What a model tells about another arm of the same type.
 
-    Two arms differ by sqrt(2) times what an arm deviates from its type, which the generic model
-    states; the errors of the identification are added. What copper and driver losses of several
-    motors have in common is their type's, and in the identified arm as uncertain as those errors
-    state: it is not added. What was known of a session, and of the wall, is dropped.
+    A model between the generic one of the type and the identified one, see `model.between_arms`.
+    Torque constants are the type's, until the controller of the arm states its own. What was known
+    of a session, of the wall and of a payload is dropped.
 
     Args:
         model: identified on one arm.
@@ -273,29 +278,36 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
         RobotFileError: no such robot.
         ModelFileError: the robot has no generic model.
     """
-    kind = generic_model(load_robot(model.robot))
-    model = model.in_session(Session.unanchored(model.bus.standby, model.sessions, model.dof))
-    both = tuple(zip(model.joints, kind.joints, strict=True))
-    level = float(np.mean([own.back_emf_constant / each.back_emf_constant for own, each in both]))
-    joints = tuple(_joint_of_another_arm(own, each, level) for own, each in both)
-    own = model.bus.errors if model.bus.errors.size else np.zeros((0, kind.bus.errors.shape[1]))
-    # With the source "prior" the errors of torque and back-EMF constants are those of one motor.
-    of_one = np.count_nonzero(kind.bus.errors[:, 1 : model.dof + 1], axis=1) < 2
-    of_one[-1] = False  # of the drivers
-    errors = np.concatenate([own, _TWO_ARMS * kind.bus.errors[of_one]])
-    bus = replace(model.bus, errors=errors, source="prior")
-    spread = SessionSpread(
-        max(model.sessions.standby, _TWO_ARMS * kind.sessions.standby),
-        np.maximum(
-            model.sessions.friction_of(model.dof),
-            _TWO_ARMS * kind.sessions.friction_of(model.dof),
-        ),
+    robot = load_robot(model.robot)
+    kind = generic_model(robot)
+    own = model.in_session(Session.unanchored(model.bus.standby, model.sessions, model.dof))
+    found = with_drives(kind, drives_of_another_arm(own, kind))
+    level = kind.sessions.friction_of(model.dof)
+    spread = model.sessions.friction_of(model.dof)
+    rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _FALLBACK_TORQUE)
+    joints = tuple(
+        _joint_of_another_arm(each, joint, float(level[j]), float(spread[j]), float(rated[j]))
+        for j, (each, joint) in enumerate(zip(own.joints, found.joints, strict=True))
+    )
+    sessions, standby = _standby_of_another_arm(own, kind)
+    bus = replace(
+        found.bus,
+        standby=standby,
+        std={
+            **found.bus.std,
+            "standby": sessions.standby,
+            "motion": max(found.bus.motion_std, own.bus.motion_std),
+        },
+        capacitor_energy=own.bus.capacitor_energy,
+        mode_power=own.bus.mode_power,
+        residual=own.bus.residual,
+        reason="between the type and another arm of it",
     )
     return replace(
         model,
         joints=joints,
         bus=bus,
-        sessions=spread,
+        sessions=sessions,
         anchored=None,
         wall=None,
         payload_calibration=None,
@@ -303,59 +315,46 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     )
 
 
-def _joint_of_another_arm(joint: JointModel, kind: JointModel, level: float) -> JointModel:
-    """An identified joint with the errors of the same joint, of a type, of another arm.
+_FALLBACK_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
-    Constants that the robot file has are these times their `level` in the identified arm.
+
+def _joint_of_another_arm(
+    own: JointModel, kind: JointModel, level: float, spread: float, rated: float
+) -> JointModel:
+    """A joint of another arm, from an identified one and from that of its type.
+
+    The covariance of its current's coefficients is the generic one, for its own friction.
     """
-    if kind.source["back_emf_constant"] == "robot file" and joint.back_emf_constant > 0:
-        factor = level * kind.back_emf_constant / joint.back_emf_constant
-        joint = replace(
-            joint,
-            torque_constant=factor * joint.torque_constant,
-            back_emf_constant=factor * joint.back_emf_constant,
-            current_covariance=joint.current_covariance / factor**2,
-        )
-    constant = kind.std["torque_constant"] / kind.torque_constant
-    coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
-    covariance = joint.current_covariance
-    size = len(coefficients)
-    covariance = covariance if covariance.size else np.zeros((size, size))
-    form = np.append(0.0, _friction_form(joint, kind))
-    errors = (constant * coefficients, form / joint.torque_constant)
-    covariance = covariance + _TWO_ARMS**2 * (
-        np.outer(errors[0], errors[0]) + np.diag(np.square(errors[1]))
-    )
-    std = {
-        name: float(np.hypot(joint.std.get(name, 0.0), _TWO_ARMS * kind.std[name]))
-        for name in ("reflected_inertia", "torque_constant", "winding_resistance")
-    }
-    std["back_emf_constant"] = std["torque_constant"]
-    residual = max(joint.current_residual, kind.current_residual)
+    friction = friction_of_another_arm(own, kind, level, spread, rated)
+    before = np.append(1.0, kind.friction.values) / kind.torque_constant
+    after = np.append(1.0, friction.values) / kind.torque_constant
+    share = kind.current_covariance[0, 0] / before[0] ** 2
+    form = kind.current_covariance - share * np.outer(before, before)
+    inertia = own.reflected_inertia, own.std.get("reflected_inertia", np.inf)
+    spread_of_type = kind.std["reflected_inertia"]
+    if own.source.get("reflected_inertia") == "prior" or inertia[1] > spread_of_type:
+        inertia = kind.reflected_inertia, spread_of_type
+    std = {**kind.std, "reflected_inertia": float(np.hypot(inertia[1], INERTIA_APART * inertia[0]))}
     return replace(
-        joint, std={**joint.std, **std}, current_covariance=covariance, current_residual=residual
+        kind,
+        reflected_inertia=inertia[0],
+        friction=friction,
+        std=std,
+        current_covariance=share * np.outer(after, after) + form,
+        current_residual=max(own.current_residual, kind.current_residual),
     )
 
 
-def _friction_form(joint: JointModel, kind: JointModel) -> Array:
-    """Errors of a joint's friction parameters beyond its level, between arms of a type [p].
+INERTIA_APART = 0.01
+"""Relative spread of rotor inertias between arms; target_moment shows the controller's."""
 
-    What varies with the session has the largest relative error of the generic law, since the laws
-    may differ; the shares of the load have its errors.
-    """
-    names = kind.friction.law.parameters
-    scale = kind.torque_constant**2
-    level = kind.friction.values**2 * kind.current_covariance[0, 0] * scale
-    form = np.sqrt(np.maximum(np.diag(kind.current_covariance)[1:] * scale - level, 0.0))
-    of_kind = dict(zip(names, form.tolist(), strict=True))
-    relative = max(
-        error / abs(kind.friction.parameters[name])
-        for name, error in of_kind.items()
-        if name in ("coulomb", "power")
-    )
-    own = joint.friction.law.parameters
-    return np.where(
-        scaled_parameters(own),
-        relative * np.abs(joint.friction.values),
-        [of_kind.get(name, 0.0) for name in own],
-    )
+
+def _standby_of_another_arm(own: EnergyModel, kind: EnergyModel) -> tuple[SessionSpread, float]:
+    """Spread between the sessions of any arm, and standby power [W]."""
+    spread = kind.sessions.standby
+    error = float(np.hypot(own.bus.std.get("standby", 0.0), own.sessions.standby))
+    whole = np.square([STANDBY_OF_TYPE, spread, error]).sum()
+    weight = STANDBY_OF_TYPE**2 / whole if own.bus.source == "bus_power" else 0.0
+    standby = kind.bus.standby + weight * (own.bus.standby - kind.bus.standby)
+    std = float(np.sqrt(spread**2 + STANDBY_OF_TYPE**2 * (1.0 - weight)))
+    return SessionSpread(std, kind.sessions.friction), float(standby)

@@ -1,0 +1,243 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""What an identified arm tells about another arm of its type.
+
+A parameter of an arm is its type's, which the generic model knows with some error, plus a deviation
+of the arm. An identified arm measures the type with two errors: its own deviation, and that of its
+identification. By Bayes' rule the expectation for another arm lies between the generic model and
+the identified arm,
+
+    expected = generic + W (identified - generic),   W = T (T + A + E)^-1,
+    covariance = T + A - W T,
+
+with the covariances of the type T, between arms A, and of the identification E. What differs from
+arm to arm (torque constants, friction) stays close to the generic model; what a type has in common
+(copper losses, conversion) is learnt. An arm identified from little motion has a large E and counts
+for little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.model.drives import BusModel, JointModel, square_root
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import Friction, FrictionBank
+from ur_energy_model.model.sessions import scaled_parameters
+from ur_energy_model.typing import Array
+
+# Drives: copper loss, conversion, driver loss and drag.
+
+COPPER_APART = 0.2
+"""Spread of the copper factor between arms of a type, over its typical value: 0.26 to 0.33 on three
+UR5e and 0.53 on a UR3e, uncertain by 0.07 to 0.13 each, where 0.5 is typical."""
+CONVERSION_APART = 0.02
+"""The same of converted power over speed, current and torque constant, where the controller states
+the torque constants: 0.88 to 0.95 on three arms whose drag was free, a spread of 0.035. With the
+robot file's constants it is 0.08."""
+DRIVER_APART = 0.03  # spread of driver losses between arms of a type [W/A]
+_LEAST_VARIANCE = 1e-12  # share of the largest variance that counts as none
+
+
+class DriveParameters(NamedTuple):
+    """Parameters of n drives other than torque constants, and their errors.
+
+    Winding resistances [n], ohm; conversion factors [n], back-EMF over torque constant; driver
+    losses [n], W/A; drag, N m: in one vector [3 n + 1].
+    """
+
+    values: Array  # [3 n + 1]
+    covariance: Array  # of these [3 n + 1, 3 n + 1]
+
+
+def drive_parameters(model: EnergyModel) -> DriveParameters:
+    """Those of a model, with the errors that its torque constants do not have."""
+    n = model.dof
+    joints = model.joints
+    constant = np.array([joint.torque_constant for joint in joints])
+    back_emf = np.array([joint.back_emf_constant for joint in joints])
+    resistance = np.array([joint.winding_resistance for joint in joints])
+    conversion = back_emf / constant
+    rows = model.bus.errors.reshape(-1, 3 * n + 2)[:, 1:].copy()
+    of_constants = model.bus.torque_constant_errors(back_emf)
+    rows[:, n : 2 * n] = rows[:, n : 2 * n] / constant - conversion * of_constants
+    covariance = rows.T @ rows
+    if model.bus.source == "bus_power":  # which shows the product of conversion and constant
+        std = np.array([joint.std.get("torque_constant", 0.0) for joint in joints])
+        covariance[n : 2 * n, n : 2 * n] += np.diag(np.square(conversion * std / constant))
+    values = np.concatenate([resistance, conversion, model.bus.driver, [model.bus.drag]])
+    return DriveParameters(values, covariance)
+
+
+def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParameters:
+    """Drive parameters expected of another arm.
+
+    Args:
+        model: of an identified arm.
+        kind: the generic model of its type.
+    """
+    of_type = drive_parameters(kind)
+    if model.bus.kind != "physical" or model.bus.source != "bus_power":
+        return of_type  # whose power was not measured, or not with these parameters
+    own = drive_parameters(model)
+    n = model.dof
+    apart = np.zeros_like(of_type.covariance)
+    for place, spread in (
+        (slice(0, n), COPPER_APART * of_type.values[:n]),
+        (slice(n, 2 * n), CONVERSION_APART * of_type.values[n : 2 * n]),
+        (slice(2 * n, 3 * n), np.full(n, DRIVER_APART)),
+    ):
+        apart[place, place] = np.outer(spread, spread)
+    values, covariance = between(of_type, own, _positive_part(of_type.covariance - apart))
+    return DriveParameters(np.maximum(values, _LEAST_SHARE * of_type.values), covariance)
+
+
+_LEAST_SHARE = 0.1
+"""Least value of a parameter over the type's: by chance a fit to bus power may be negative."""
+
+
+def between(
+    of_type: DriveParameters, own: DriveParameters, type_covariance: Array
+) -> tuple[Array, Array]:
+    """Expectation for another arm [m] and its covariance [m, m], see above.
+
+    Args:
+        of_type: values of the type, with the covariance of an arm around them, T + A.
+        own: values identified on an arm, with the covariance E of the identification.
+        type_covariance: T [m, m].
+    """
+    whole = of_type.covariance + own.covariance
+    scale = np.sqrt(np.maximum(np.diag(whole), 1e-300))
+    inverse = np.linalg.pinv(whole / np.outer(scale, scale), hermitian=True)
+    weight = (type_covariance / scale) @ inverse / scale
+    values = of_type.values + weight @ (own.values - of_type.values)
+    covariance = of_type.covariance - weight @ type_covariance.T
+    return values, _positive_part(covariance)
+
+
+def _positive_part(covariance: Array) -> Array:
+    """The covariance without what rounding makes negative."""
+    root = square_root(0.5 * (covariance + covariance.T))
+    return np.asarray(root @ root.T)
+
+
+def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
+    """A generic model with other drive parameters; torque constants and their errors stay.
+
+    Errors of torque constants, which back-EMF constants have as well, come first.
+    """
+    n = kind.dof
+    constant = np.array([joint.torque_constant for joint in kind.joints])
+    back_emf = np.array([joint.back_emf_constant for joint in kind.joints])
+    of_constants = kind.bus.torque_constant_errors(back_emf)
+    of_constants = of_constants[of_constants.any(axis=1)]
+    resistance, conversion, driver, drag = np.split(drives.values, [n, 2 * n, 3 * n])
+    scale = np.sqrt(np.maximum(np.diag(drives.covariance), 1e-300))
+    root = square_root(drives.covariance / np.outer(scale, scale)).T * scale
+    size = np.square(root / scale).sum(axis=1)
+    root = root[size > _LEAST_VARIANCE * size.max()]
+    errors = np.zeros((len(of_constants) + len(root), 3 * n + 2))
+    first = len(of_constants)
+    errors[:first, 1 + n : 1 + 2 * n] = of_constants * conversion * constant
+    errors[first:, 1:] = root
+    errors[first:, 1 + n : 1 + 2 * n] *= constant
+    torque_errors = np.concatenate([of_constants, np.zeros((len(root), n))])
+    deviations = np.linalg.norm(errors, axis=0)
+    joints = tuple(
+        replace(
+            joint,
+            winding_resistance=float(resistance[j]),
+            back_emf_constant=float(conversion[j] * constant[j]),
+            std={
+                **joint.std,
+                "winding_resistance": float(deviations[1 + j]),
+                "back_emf_constant": float(deviations[1 + n + j]),
+            },
+        )
+        for j, joint in enumerate(kind.joints)
+    )
+    bus: BusModel = replace(
+        kind.bus,
+        driver=driver,
+        drag=float(drag[0]),
+        errors=errors,
+        torque_errors=torque_errors,
+        std={**kind.bus.std, "driver": float(deviations[1 + 2 * n])},
+    )
+    return replace(kind, joints=joints, bus=bus)
+
+
+# Friction: level and form.
+
+FRICTION_OF_TYPE = 0.6
+"""Share of the deviation of friction from the generic model that arms of a type have in common, as
+standard deviation: three UR5e have 1.3, 0.8 and 0.6 times the generic friction, a UR3e 1.4."""
+_SPEEDS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
+"""Joint speeds at which the friction of two laws is compared [rad/s]."""
+_LOADS = (-0.2, 0.0, 0.2)  # loads at which it is, over the rated torque
+_FORM_ERROR = 0.05  # relative error of friction by the form of an identified law
+_LEAST_FRICTION = 0.3  # of friction parameters over the type's: friction never helps
+
+
+def friction_of_another_arm(
+    own: JointModel, kind: JointModel, level: float, spread: float, rated: float
+) -> Friction:
+    """Friction expected of the same joint of another arm, by the law of its type.
+
+    Friction torque transfers, not the current it takes. The friction of the identified joint at
+    some speeds and loads measures the parameters of the type's law.
+
+    Args:
+        own: the identified joint.
+        kind: the joint of the generic model.
+        level: relative deviation of an arm's friction from the generic model's.
+        spread: relative deviation of the friction of a session from the identified one.
+        rated: torque of the joint [N m].
+    """
+    names = kind.friction.law.parameters
+    if own.current_covariance.size == 0 or own.source.get("coulomb", "") == "prior":
+        return kind.friction
+    speeds = np.array([*_SPEEDS, *(-speed for speed in _SPEEDS)])
+    speed, load = (grid.ravel() for grid in np.meshgrid(speeds, rated * np.array(_LOADS)))
+    low, high = own.friction.temperature_range or (np.nan, np.nan)
+    warmth = None if np.isnan(low) else np.array([0.5 * (low + high)])
+    ratio = np.array([own.gear_ratio])
+
+    def terms_of(friction: Friction) -> Array:
+        bank = FrictionBank([friction], ratio)
+        return bank.regressors(speed[:, None], load[:, None], warmth)[0]
+
+    terms = terms_of(own.friction)
+    torque = terms @ own.friction.values
+    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of current_covariance.
+    slopes = own.torque_constant * np.column_stack([-torque, terms]) @ own.current_root
+    varying = terms @ np.where(
+        scaled_parameters(own.friction.law.parameters), own.friction.values, 0.0
+    )
+    noise = slopes @ slopes.T + np.outer(spread * varying, spread * varying)
+    noise += np.diag(np.square(_FORM_ERROR * torque) + 1e-12)
+    columns = terms_of(kind.friction)
+    values = kind.friction.values
+    of_level = level * np.where(scaled_parameters(names), values, 0.0)
+    form = kind.torque_constant * np.sqrt(np.maximum(_form_variance(kind), 0.0))
+    whole = np.outer(of_level, of_level) + np.diag(np.square(form))
+    of_type = FRICTION_OF_TYPE**2 * whole
+    gain = of_type @ columns.T @ np.linalg.inv(columns @ whole @ columns.T + noise)
+    changed = values + gain @ (torque - columns @ values)
+    changed = np.where(
+        scaled_parameters(names) & (values > 0.0),
+        np.maximum(changed, _LEAST_FRICTION * values),
+        changed,
+    )
+    return replace(kind.friction, parameters=dict(zip(names, changed.tolist(), strict=True)))
+
+
+def _form_variance(joint: JointModel) -> Array:
+    """Variances of friction over torque constant beyond the torque constant's error [p]."""
+    covariance = joint.current_covariance
+    of_constant = np.square(covariance[1:, 0]) / covariance[0, 0]
+    return np.asarray(np.diag(covariance)[1:] - of_constant)
