@@ -26,7 +26,7 @@ from ur_energy_model.cli.output import (
     warn,
 )
 from ur_energy_model.cli.parser import is_recording
-from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.experiment.cycle_exports import export_cycle
 from ur_energy_model.experiment.cycle_proof import Proof, measured_saving, require_predicted
 from ur_energy_model.experiment.execution import ExecutionPlan
@@ -41,7 +41,6 @@ from ur_energy_model.optimization.optimize import in_session_of, optimize_cycle
 from ur_energy_model.optimization.optimized_cycle import MeasuredSaving, OptimizedCycle
 from ur_energy_model.optimization.production import Production
 from ur_energy_model.report.optimization import energies_table, measured_table
-from ur_energy_model.telemetry.bag.reader import read_info
 
 PAGE = "optimize.html"  # in the folder of -o
 PROOF = "proof"  # recording of the run, in the folder of -o
@@ -65,8 +64,9 @@ def run(options: argparse.Namespace) -> None:
     elif options.output is not None:
         page = options.output / PAGE
     model = model_needed(options, options.bag)
-    model, warning = model_of_arm(model, read_info(options.bag), same_arm=options.same_arm)
-    warnings = [] if warning is None else [warning]
+    matched = model_of_recording(model, options.bag, same_arm=options.same_arm)
+    model = matched.model
+    warnings = [] if matched.warning is None else [matched.warning]
     names = "cycle_time keep_dwell jerk tool_speed recorded_limits power_off_after keep_slow"
     wanted = OptimizationOptions(
         **picked(options, f"{names} max_speedup"),

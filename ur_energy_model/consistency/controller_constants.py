@@ -20,17 +20,23 @@ known from motion only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.bag.reader import iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, run_starts
 from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Mask
 
-FIELDS = ("target_moment", "target_current")
+STATED = ("target_moment", "target_current")
 """Fields that state the constants; a speed is needed besides, target_qd or else actual_qd."""
+FIELDS = (*STATED, "target_qd", "target_qdd", "actual_qd", "robot_mode")
+"""All fields that are read; the last four as far as they are recorded."""
+MOST_READ = 600.0
+"""Time of a recording that its constants are read from [s]: more of it changes them no more."""
 
 SETTLING_TIME = 0.3
 """Time after motion for which the targets still settle [s]."""
@@ -105,8 +111,11 @@ class ControllerConstantsFit:
     def accumulate(self, telemetry: Telemetry) -> None:
         """Add samples; those without both fields, or in freedrive, are left out."""
         speed_name = "target_qd" if "target_qd" in telemetry else "actual_qd"
-        names = (*FIELDS, speed_name)
+        names = (*STATED, speed_name)
+        shape = (len(telemetry), self.robot.dof)
         if not len(telemetry) or any(name not in telemetry for name in names):
+            return
+        if any(telemetry[name].shape != shape for name in names):
             return
         good = usable_samples(telemetry, *names)
         moment = telemetry["target_moment"]
@@ -219,6 +228,29 @@ class ControllerConstantsFit:
         """N k_t of a joint by the robot file, else a typical one [N m/A]."""
         constant = float(self.robot.gear_ratio[j] * self.robot.torque_constant[j])
         return constant if np.isfinite(constant) else 10.0
+
+
+def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:
+    """The constants that a recording states, from its first MOST_READ seconds.
+
+    Args:
+        path: bag.
+        robot: the arm type.
+
+    Raises:
+        RecordingError: no bag, or a damaged one.
+    """
+    fit = ControllerConstantsFit(robot)
+    begin: float | None = None
+    for batch in iterate_bag(path, FIELDS):
+        if not len(batch):
+            continue
+        if begin is None:
+            begin = float(batch.time[0])
+        fit.accumulate(batch)
+        if fit.full or abs(float(batch.time[-1]) - begin) > MOST_READ:
+            break
+    return fit.result()
 
 
 def _from_rest(

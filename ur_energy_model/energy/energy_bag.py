@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ur_energy_model import topics_and_services as topics
+from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions, Snapshot
 from ur_energy_model.energy.recording_energy import Rereading
@@ -159,8 +160,9 @@ def write_energy_bag(
         OSError: the disk fails.
     """
     cycles: list[Cycle] = []
-    options = LiveOptions(same_arm=same_arm)
     robot = load_robot(model.robot)
+    constants = recorded_constants(recording, robot)
+    options = LiveOptions(same_arm=same_arm, constants=constants)
     batches = Rereading(lambda: iterate_bag(recording, LIVE_FIELDS))
     first = next(iter(batches))
     info = first.info

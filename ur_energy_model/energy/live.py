@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.consistency.controller_constants import STATED
+from ur_energy_model.energy.arm_fingerprint import LiveConstants
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.counters import EnergyCounters
 from ur_energy_model.energy.cycle_energies import Cycle, CycleCounter, CycleLog
@@ -29,6 +31,7 @@ from ur_energy_model.energy.powers import (
 )
 from ur_energy_model.energy.program import LINE
 from ur_energy_model.energy.telemetry_checks import MOST_POWER, model_of_arm
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import (
@@ -43,6 +46,7 @@ from ur_energy_model.typing import Array
 LIVE_FIELDS: tuple[str, ...] = (
     "timestamp",
     *FIELDS,
+    *STATED,
     "actual_robot_energy_consumed",
     "actual_robot_braking_energy_dissipated",
     "runtime_state",
@@ -66,6 +70,8 @@ class LiveOptions:
     state_file: Path | None = None  #: file that keeps the counters over restarts; None for none
     cycle_log: Path | None = None  #: CSV file with a row per cycle; None for none
     same_arm: bool = False  #: see `model_of_arm`
+    #: torque constants that the controller of the arm states; None to find them in the samples
+    constants: ControllerConstants | None = None
 
 
 @dataclass(frozen=True)
@@ -245,11 +251,15 @@ class LiveEstimator:
         on_powers: Callable[[PowerTable, Marks], None] | None = None,
     ) -> None:
         self.options = LiveOptions() if options is None else options
-        self.calculator = EnergyCalculator(model, robot, self.options.power)
+        self._constants = self.options.constants
+        matched = model_of_arm(
+            model, RecordingInfo(), self._constants, same_arm=self.options.same_arm
+        )
+        self.calculator = EnergyCalculator(matched.model, robot, self.options.power)
         self.channels = self.calculator.channels
         self.cycles: deque[Cycle] = deque(maxlen=KEPT_CYCLES)
         self.samples = 0
-        self.arm_warning: str | None = None
+        self.arm_warning = matched.warning
         self._given = model
         self._info = RecordingInfo()
         self._pending: list[Telemetry] = []
@@ -262,6 +272,8 @@ class LiveEstimator:
     def _begin_arm(self, trigger: Trigger) -> None:
         """Begin what belongs to one arm; the numbers of its cycles go on with its counters."""
         self._unexplained = RunningMean(self.options.drift_time)
+        self._fingerprint = LiveConstants(self.calculator.robot)
+        self._stated: ControllerConstants | None = None  # found, and not used yet
         self._detector = CycleDetector(trigger, self.options.cycle_output)
         self._cycle = CycleCounter(self._counters.cycles)
         self._end: int | None = None  # host time of the last sample [ns]
@@ -298,7 +310,16 @@ class LiveEstimator:
             self._process()
         serial = batch.info.serial
         if serial is not None and serial != self._info.serial:
+            self._process()
+            if self._info.serial is not None:  # constants of the arm before
+                self._constants = self.options.constants
+                self._fingerprint = LiveConstants(self.calculator.robot)
+                self._stated = None
             self._info = batch.info
+            self.use_model(self._given)
+        if self._stated is not None:
+            self._constants = self._stated
+            self._stated = None
             self.use_model(self._given)
         if serial is not None and serial != self._counters.stated.serial:
             self._process()
@@ -421,7 +442,9 @@ class LiveEstimator:
         """
         self._process()
         self._given = model
-        model, self.arm_warning = model_of_arm(model, self._info, same_arm=self.options.same_arm)
+        matched = model_of_arm(model, self._info, self._constants, same_arm=self.options.same_arm)
+        self.arm_warning = matched.warning
+        model = matched.model
         if model is self.calculator.model:
             return
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
@@ -470,6 +493,10 @@ class LiveEstimator:
         if not self._pending:
             return []
         batch = concatenate(self._pending)
+        if self.options.constants is None:
+            found_constants = self._fingerprint.update(batch)
+            # They are used from the next batch on: what was computed is not changed.
+            self._stated = found_constants or self._stated
         before = len(batch) - len(self._pending[-1])
         self._pending = []
         table = self.calculator(batch)

@@ -36,7 +36,7 @@ from ur_energy_model.energy.powers import (
 from ur_energy_model.energy.program import LINE, NOWHERE, Place, ProgramTracker, Script, lines_of
 from ur_energy_model.energy.recording_energy import measured_powers
 from ur_energy_model.energy.repetition import MOST_MARKS
-from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.errors import InputError, MissingFieldError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
@@ -452,8 +452,8 @@ def profile_program(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     info = read_info(bag)
-    matched, warning = model_of_arm(model, info, same_arm=same_arm)
-    calculator = EnergyCalculator(matched, load_robot(model.robot), options)
+    matched = model_of_recording(model, bag, same_arm=same_arm)
+    calculator = EnergyCalculator(matched.model, load_robot(model.robot), options)
     counted = ProgramEnergy(calculator.channels, script)
     detector = detector_of_recording(bag)
     program = info.program
@@ -467,7 +467,7 @@ def profile_program(
         counted.update(table, detector.find(table.samples), begins)
         if counted.here.line:
             program = table.samples.info.program or program
-    warnings = [] if warning is None else [warning]
+    warnings = [] if matched.warning is None else [matched.warning]
     contradictions = [] if script is None else another_program(script.name, program)
     program = program if script is None else script.name
     return ProgramProfile(program, script, counted, tuple(warnings), tuple(contradictions))

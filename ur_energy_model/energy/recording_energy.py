@@ -42,7 +42,7 @@ from ur_energy_model.energy.telemetry_checks import (
     check_robot,
     check_width,
     doubt_about_arm,
-    model_of_arm,
+    model_of_recording,
     serials,
 )
 from ur_energy_model.energy.wall import RecordedWall, WallEnergy
@@ -499,8 +499,8 @@ def estimate_energy(
         UrEnergyError: input that cannot be used, with place and remedy.
     """
     info = read_info(bag)
-    matched, warning = model_of_arm(model, info, same_arm=same_arm)
-    calculator = EnergyCalculator(matched, load_robot(model.robot), options)
+    matched = model_of_recording(model, bag, same_arm=same_arm)
+    calculator = EnergyCalculator(matched.model, load_robot(model.robot), options)
     meter = EnergyMeter(len(calculator.channels))
     bus_complete = True
     wall = RecordedWall(calculator.channels, calculator.robot)
@@ -521,14 +521,15 @@ def estimate_energy(
     if found.total_source.name == "measured":
         doubts = bus_contradictions(found.supply, found.model, found.unexplained_std)
         found = replace(found, contradictions=(*found.contradictions, *doubts))
-    if warning is None and not same_arm:
+    warning = matched.warning
+    if not matched.decided:
         session = calculator.model_in_session().session
         misfits = []
         if abs(found.unexplained) > _CONTRADICTION * found.unexplained_std:
             half = CONFIDENCE * found.model_std
             measured = f"{found.supply:.0f} J were measured at the supply"
             misfits = [f"{measured}, {found.model:.0f} ± {half:.0f} J modelled"]
-        warning = doubt_about_arm(model, info, session, misfits)
+        warning = doubt_about_arm(model, session, misfits)
     warnings = tuple(each.words() for each in found.contradictions)
     warnings += () if warning is None else (warning,)
     return replace(

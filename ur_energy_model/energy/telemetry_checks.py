@@ -9,17 +9,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
-from ur_energy_model.model.arm_at_hand import on_another_arm
+from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup, tensor_of
+from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.plausibility import (
     ACCELERATION,
     ANY_ARM,
@@ -291,37 +294,96 @@ def is_same_session(model: EnergyModel, samples: Telemetry) -> bool:
     return bool(bags) and all(map(follows, bags))
 
 
-def model_of_arm(
-    model: EnergyModel, info: RecordingInfo, *, same_arm: bool = False
-) -> tuple[EnergyModel, str | None]:
-    """A model for the arm of a recording, and a warning where it was identified on another one.
+class MatchedModel(NamedTuple):
+    """A model for the arm of a recording."""
 
-    The intervals of a model of another serial number contain the spread between arms. With
-    `same_arm` the arm is the same whatever the serial numbers, as after an exchange of its control
-    box.
+    model: EnergyModel
+    warning: str | None  # that it was identified on another arm; None where nothing shows that
+    decided: bool  # whether serial numbers or stated torque constants show which arm it is
+
+
+def model_of_recording(
+    model: EnergyModel, bag: str | Path, *, same_arm: bool = False
+) -> MatchedModel:
+    """`model_of_arm` for the arm of a recording, with the constants that it states.
+
+    Raises:
+        RecordingError: no bag, or a damaged one.
     """
-    known = serials(model, info)
-    if same_arm or same_serial(*known.values()) is not False:
-        return model, None
-    try:
-        model = on_another_arm(model)
-        intervals = "intervals are widened to the spread between arms"
-    except ModelFileError:
-        intervals = "its intervals do not contain the spread between arms"
-    return model, (
-        f"the model is of arm {known['model']}, the recording of arm {known['recording']}: "
-        f"{intervals}; --same-arm if it is one arm, as with an exchanged control box"
+    constants = recorded_constants(bag, model.description())
+    return model_of_arm(model, read_info(bag), constants, same_arm=same_arm)
+
+
+def model_of_arm(
+    model: EnergyModel,
+    info: RecordingInfo,
+    constants: ControllerConstants | None = None,
+    *,
+    same_arm: bool = False,
+) -> MatchedModel:
+    """A model for the arm of a recording, which may have been identified on another one.
+
+    Serial numbers decide; where one is unknown, the torque constants that the controllers state
+    do. The intervals of another arm's model contain the spread between arms. The torque constants
+    are those of the arm at hand, wherever its controller states them.
+
+    Args:
+        model: generic, of the arm, or of another arm of the type.
+        info: of the recording.
+        constants: that the recording states; None where they are not known yet.
+        same_arm: the arm is the same whatever serial numbers and constants are, as after an
+            exchange of its control box or of a joint.
+    """
+    of_serials = same_serial(*serials(model, info).values())
+    own = model.controller_constants
+    of_constants = None if own is None or constants is None else own.same_arm(constants)
+    same = of_constants if of_serials is None else of_serials
+    warning = None
+    if same is False and not same_arm:
+        contradiction = _contradiction(model, info, constants, by_serials=of_serials is False)
+        try:
+            model = on_another_arm(model)
+            intervals = "intervals are widened to the spread between arms"
+        except ModelFileError:
+            intervals = "its intervals do not contain the spread between arms"
+        warning = (
+            f"{contradiction}: {intervals}; --same-arm if it is one arm, as with an exchanged "
+            "control box or joint"
+        )
+    if constants is not None:
+        model = with_controller_constants(model, constants)
+    return MatchedModel(model, warning, decided=same_arm or same is not None)
+
+
+def _contradiction(
+    model: EnergyModel,
+    info: RecordingInfo,
+    constants: ControllerConstants | None,
+    *,
+    by_serials: bool,
+) -> str:
+    """What shows that a recording is of another arm than a model, with both values."""
+    own = model.controller_constants
+    if by_serials or own is None or constants is None:
+        known = serials(model, info)
+        return f"the model is of arm {known['model']}, the recording of arm {known['recording']}"
+    relative, deviation = constants.difference(own)
+    clearest = int(np.nanargmax(np.abs(relative) / deviation))
+    return (
+        "the recording is of another arm than the model: its controller has "
+        f"{constants.torque_per_ampere[clearest]:.3f} N m/A for {model.joints[clearest].name}, "
+        f"that of the model's recordings {own.torque_per_ampere[clearest]:.3f}"
     )
 
 
 def doubt_about_arm(
-    model: EnergyModel, info: RecordingInfo, session: Session, misfits: Sequence[str] = ()
+    model: EnergyModel, session: Session, misfits: Sequence[str] = ()
 ) -> str | None:
-    """A warning where serial numbers do not show it, but friction or misfit show another arm.
+    """A warning where friction or misfit show another arm; for what `model_of_arm` left undecided.
 
     The model is not widened; `misfits` are what else contradicts it, in words.
     """
-    if is_generic(model) or same_serial(*serials(model, info).values()) is not None:
+    if is_generic(model):
         return None
     found = list(misfits)
     spread = model.sessions.friction_of(model.dof)

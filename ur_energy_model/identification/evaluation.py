@@ -35,7 +35,7 @@ from ur_energy_model.energy.recording_energy import Rereading
 from ur_energy_model.energy.telemetry_checks import (
     check_joints,
     doubt_about_arm,
-    model_of_arm,
+    model_of_recording,
     serials,
 )
 from ur_energy_model.errors import MissingFieldError
@@ -127,9 +127,10 @@ def evaluate(
     """
     recording, setups = read_for_comparison(model, bag, payload=payload, progress=progress)
     with closing(recording):
-        matched, warning = model_of_arm(model, recording.info, same_arm=same_arm)
-        found = measure(matched, recording, setups, anchor=anchor)
-        if warning is None and not same_arm:  # friction or currents may show another arm
+        matched = model_of_recording(model, bag, same_arm=same_arm)
+        found = measure(matched.model, recording, setups, anchor=anchor)
+        warning = matched.warning
+        if not matched.decided:  # friction or currents may show another arm
             rms = [np.nan if row["rms"] is None else row["rms"] for row in found.current or ()]
             usual = [joint.current_residual or np.nan for joint in model.joints]
             ratios = np.array(rms) / np.array(usual[: len(rms)])
@@ -139,7 +140,7 @@ def evaluate(
                 each.name: np.asarray(found.session[each.name]) for each in fields(Session)
             }
             misfits = [words] if misfit > ANOTHER_ARM else []
-            warning = doubt_about_arm(model, recording.info, Session(**known), misfits)
+            warning = doubt_about_arm(model, Session(**known), misfits)
         warnings = () if warning is None else (warning,)
         return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
 

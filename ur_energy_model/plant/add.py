@@ -23,7 +23,7 @@ from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.cycles import TRIGGER_FIELD, Trigger, detector_of_recording
 from ur_energy_model.energy.program import LINE, Script, read_script
 from ur_energy_model.energy.recording_energy import measured_powers
-from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.errors import RecordingError, UrEnergyError, printable
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
 from ur_energy_model.model.energy_model import EnergyModel
@@ -182,7 +182,8 @@ class BagWork:
                 remedy = "give --robot NAME, such as --robot ur5e, or a model file"
                 raise RecordingError(bag, "does not name the robot", remedy)
             model = generic_model(info.robot)
-        model, warning = model_of_arm(model, info, same_arm=self.same_arm)
+        matched = model_of_recording(model, bag, same_arm=self.same_arm)
+        model = matched.model
         calculator = EnergyCalculator(model, load_robot(model.robot))
         tables = measured_powers(calculator, bag, fields=(*TRIGGER_FIELD.values(), LINE))
         first = next(tables, None)
@@ -237,7 +238,7 @@ class BagWork:
             left_out=left_out,
             settings=self._settings(),
         )
-        warnings = *filter(None, [warning]), *repetition(calculator.repeated)
+        warnings = *filter(None, [matched.warning]), *repetition(calculator.repeated)
         # Stretches of others that are shorter than the pauses that joining bridges are cut out.
         named = self.row or model_row(keys, self.model, self.path)
         return BagHistory(record, rows, ranges.without(others), named, warnings)

@@ -17,7 +17,7 @@ from ur_energy_model.energy.cycles import Trigger, detector_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
@@ -59,7 +59,6 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.shift import Shift, cycle_table, read_shift, shift_charts, shift_table
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
-from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
@@ -162,7 +161,8 @@ def make_report(
 
     names = [real_path(bag).name for bag in bags]
     generic = is_generic(model)
-    reports, matched = [], []
+    reports = []
+    matched: list[MatchedModel] = []
     for stage, (bag, name) in enumerate(zip(bags, names, strict=True)):
         label = name if names.count(name) == 1 else f"{name} ({stage + 1})"
         show(0.0, f"evaluating {label}")
@@ -174,9 +174,9 @@ def make_report(
         wrong = wrong_payload(model, bag, stated=payload)
         if wrong is not None:
             energy = with_contradictions(energy, (wrong.contradiction,))
-        matched.append(model_of_arm(model, read_info(bag), same_arm=same_arm))
+        matched.append(model_of_recording(model, bag, same_arm=same_arm))
         measures = find_measures(
-            matched[-1][0],
+            matched[-1].model,
             bag,
             log,
             model_path=model_path,
@@ -185,11 +185,12 @@ def make_report(
         )
         show(0.6, f"figures of {label}")
         motion: Motion = "held out" if generic else metrics["motion"]
-        analysis = analyse(matched[-1][0], bag, label=label, motion=motion, payload=payload)
+        analysis = analyse(matched[-1].model, bag, label=label, motion=motion, payload=payload)
         reports.append(BagReport(analysis, metrics, energy, measures))
     stage = len(bags)
-    widest, another = next((each for each in matched if each[1] is not None), (model, None))
-    shift = read_shift(widest, bags, trigger=trigger, output=output, progress=show)
+    of_others = [each for each in matched if each.warning is not None]
+    widest = of_others[0] if of_others else matched[0]
+    shift = read_shift(widest.model, bags, trigger=trigger, output=output, progress=show)
     energies = [bag.energy for bag in reports if bag.energy.model > 0]
     widths = [100 * CONFIDENCE * each.model_std / each.model for each in energies]
     statement = generic_statement(model_words(model, None), max(widths, default=None))
@@ -200,7 +201,7 @@ def make_report(
         motions={bag.analysis.motion for bag in judged},
         simulated=any(bag.analysis.info.simulated for bag in reports),
         generic=statement if generic else None,
-        another_arm=another,
+        another_arm=widest.warning,
         doubts=[*(line for bag in reports for line in bag.doubts), *payload_doubts(model)],
         contradictions=[each for bag in reports for each in bag.energy.contradictions],
     )

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ur_energy_model.consistency.controller_constants import recorded_constants
 from ur_energy_model.energy.cycle_energies import Cycle
 from ur_energy_model.energy.cycles import Trigger
 from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
@@ -94,13 +95,14 @@ def read_shift(
         UrEnergyError: invalid input, with source and remedy.
     """
     cycles: list[Cycle] = []
-    options = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
+    common = LiveOptions(cycle_trigger=trigger, cycle_output=output, same_arm=True)
     robot = load_robot(model.robot)
     bins = [(0.0, np.nan, np.nan)]  # time, power of total and of model
     starts: list[int] = []
     total: MeterReading | None = None
     channels: Channels | None = None
     for bag in bags:
+        options = replace(common, constants=recorded_constants(bag, robot))
         estimator = LiveEstimator(model, robot, options, on_cycle=cycles.append)
         channels = estimator.channels
         before = bins[-1][0]

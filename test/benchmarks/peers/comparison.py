@@ -33,12 +33,11 @@ from test.benchmarks.peers.recordings import (
     weighings,
 )
 from ur_energy_model.cli.main import main
-from ur_energy_model.energy.telemetry_checks import model_of_arm
+from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.errors import UrEnergyError
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
-from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.typing import Array
 
 OURS = "this package"
@@ -107,7 +106,7 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
             for key in ("current_all", "current")
         )
         results.currents[pair, OURS] = CurrentError.of(rms, moving, np.ptp(seen.current, axis=0))
-        own, _ = model_of_arm(model, read_info(bag.path))
+        own = model_of_recording(model, bag.path).model
         current = seen.filtered(partial(_predicted, own, "current"))
         spread = seen.inside(partial(_predicted, own, "current_std"))
         error = np.where(seen.moving, current - seen.current, np.nan)
