@@ -25,9 +25,9 @@ from ur_energy_model.identification.torque_constants import (
 )
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.next_session import PRIOR_FREEDOM, ExpectedFriction, expected_friction
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.model.sessions import (
-    FRICTION_SPREAD,
     STANDBY_SPREAD,
     SessionSpread,
     scaled_parameters,
@@ -35,8 +35,6 @@ from ur_energy_model.model.sessions import (
 from ur_energy_model.typing import Array
 
 EVIDENCE = "evidence"  # key of `Evidence` in the provenance of a model
-PRIOR_FREEDOM = 4.0
-"""Degrees of freedom of the prior spread: it weighs as much as five compared sessions."""
 _LEAST_GAIN = 0.01  # information of the data, over that of the prior, below which they show nothing
 
 
@@ -77,21 +75,25 @@ def fit_drives(
     powers: Sequence[PowerFit],
     kind: str,
     prior: TorqueConstantPrior | None = None,
+    order: Sequence[int] | None = None,
 ) -> Drives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
     `powers` are those of each session, `kind` of the power model is "physical", "ecbot" or
-    "catalogue", and `prior` that of the torque constants, None for the robot file's.
+    "catalogue", and `prior` that of the torque constants, None for the robot file's. `order`:
+    numbers of the sessions in order of time, None where that is not known. The friction of the
+    model is that of a session after them.
     """
     robot, estimate = body.robot, body.estimate
     shared = with_shared_sizes(joints, robot, prior)
     found, power, standby = fit_sessions(powers, kind, shared)
     inertia = inertia_with_currents(body.inertia, found)
     sessions = SessionSpread()
+    factors = np.ones(robot.dof)
     if len(powers) > 1:  # else the priors
-        each = [spread_between_sessions(fit.session_scales, FRICTION_SPREAD) for fit in found]
+        factors, each = _expected_friction(found, len(powers), order)
         spread = spread_between_sessions(standby, STANDBY_SPREAD)
-        sessions = SessionSpread(spread, np.array(each), len(powers))
+        sessions = SessionSpread(spread, each, len(powers))
     evidence = _evidence(tuple(joints), shared, found, body.inertia, inertia)
     friction_spread = sessions.friction_of(robot.dof)
     setup, source = body.stated.setup, body.stated.source
@@ -115,23 +117,22 @@ def fit_drives(
         origin = {"gear_ratio": "robot file", "reflected_inertia": inertia.source[j]}
         origin |= {} if actual is None else {"actual_inertia": "current"}
         origin |= {"winding_resistance": power.source, "back_emf_constant": power.source}
-        models.append(
-            JointModel(
-                name=robot.joint_names[j],
-                gear_ratio=float(robot.gear_ratio[j]),
-                reflected_inertia=float(inertia.value[j]),
-                torque_constant=fit.torque_constant,
-                winding_resistance=float(power.winding_resistance[j]),
-                back_emf_constant=float(power.back_emf_constant[j]),
-                friction=fit.friction,
-                std=std | dict(zip(names, own.tolist(), strict=True)),
-                source=origin | fit.source,
-                current_covariance=fit.covariance,
-                current_residual=float(np.nan_to_num(fit.residual)),
-                friction_reason=fit.reason,
-                actual_inertia=actual,
-            )
+        joint = JointModel(
+            name=robot.joint_names[j],
+            gear_ratio=float(robot.gear_ratio[j]),
+            reflected_inertia=float(inertia.value[j]),
+            torque_constant=fit.torque_constant,
+            winding_resistance=float(power.winding_resistance[j]),
+            back_emf_constant=float(power.back_emf_constant[j]),
+            friction=fit.friction,
+            std=std | dict(zip(names, own.tolist(), strict=True)),
+            source=origin | fit.source,
+            current_covariance=fit.covariance,
+            current_residual=float(np.nan_to_num(fit.residual)),
+            friction_reason=fit.reason,
+            actual_inertia=actual,
         )
+        models.append(joint.with_friction_scaled(float(factors[j])))
     model = EnergyModel(
         robot=robot.source or robot.name,
         setup=setup,
@@ -144,6 +145,20 @@ def fit_drives(
         provenance={EVIDENCE: plain(evidence)},
     )
     return Drives(model, found, power)
+
+
+def _expected_friction(
+    joints: Sequence[JointEstimate], count: int, order: Sequence[int] | None
+) -> ExpectedFriction:
+    """Friction of the session after `count` ones, over the fitted one."""
+    levels = np.full((count, len(joints)), np.nan)
+    errors = np.full((count, len(joints)), np.nan)
+    for j, joint in enumerate(joints):
+        moved = list(joint.sessions)
+        levels[moved, j] = np.log(joint.session_scales)
+        errors[moved, j] = joint.session_deviations
+    rows = list(range(count) if order is None else order)
+    return expected_friction(levels[rows], errors[rows], ordered=order is not None)
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:

@@ -129,10 +129,18 @@ _WIDEST = 0.3  # prior standard deviation of the scales
 _BOUNDS = (0.2, 5.0)
 
 
+class SessionScales(NamedTuple):
+    """Friction of one joint in each session."""
+
+    scales: Array  # over that of the fit to the blocks [sessions]
+    deviations: Array  # standard deviations of these as measured, without a prior [sessions]
+    blocks: Array  # of all sessions to fit, Gram matrices [blocks, p + 1, p + 1]
+
+
 def session_scales(
     sessions: Sequence[Array], counts: Sequence[Array], prior: Prior, which: Mask, *, applied: bool
-) -> tuple[Array, Array]:
-    """Scales of one joint [sessions] with mean 1, and the blocks of all sessions to fit.
+) -> SessionScales:
+    """Scales of one joint, with mean 1 where they are applied.
 
     `sessions` are Gram matrices of [regressor, measurement] per block of time [blocks, p + 1,
     p + 1], `counts` the samples of each block [blocks], `which` the coefficients that the scale
@@ -140,9 +148,10 @@ def session_scales(
     temperature: scales are then the remainder.
     """
     p, scales = len(which), np.ones(len(sessions))
+    deviations = np.zeros(len(sessions))
     blocks = unscaled = np.concatenate(sessions)
     if len(sessions) < 2 or not which.any():
-        return scales, blocks
+        return SessionScales(scales, deviations, blocks)
     owner = np.repeat(np.arange(len(sessions)), [len(each) for each in sessions])
     for _ in range(_ROUNDS if applied else 1):
         solution = solve(blocks, prior, np.concatenate(counts))
@@ -155,13 +164,14 @@ def session_scales(
             cross = float(part @ (gram[:p, p] - gram[:p, :p] @ rest))
             weight = square * independent / max(solution.residual**2, 1e-30)
             change = (cross / square - 1.0) if square > 0 else 0.0
+            deviations[index] = max(weight, 1e-12) ** -0.5
             scales[index] = 1.0 + change * weight / (weight + 1.0 / _WIDEST**2)
         scales = np.clip(scales, *_BOUNDS)
-        scales /= scales.mean()
         if applied:
+            scales /= scales.mean()
             factors = np.where(np.append(which, False), scales[owner, None], 1.0)
             blocks = unscaled * factors[:, :, None] * factors[:, None]
-    return scales, blocks
+    return SessionScales(scales, deviations, blocks)
 
 
 # Priors of a joint's torque constant and friction.

@@ -267,7 +267,9 @@ class CurrentRegression:
         # Session scales enter unless the law explains differences by temperature.
         which = found.candidate.scaled(len(prior.mean))
         applied = not found.candidate.law.uses_temperature
-        scales, blocks = session_scales(found.sessions, counts, prior, which, applied=applied)
+        scales, deviations, blocks = session_scales(
+            found.sessions, counts, prior, which, applied=applied
+        )
         solution, gram = solve(blocks, prior, np.concatenate(counts)), blocks.sum(axis=0)
         self._refuse_impossible(j, solution, gram)
         memory = self._memory
@@ -311,6 +313,7 @@ class CurrentRegression:
             comparison=comparison,
             unexplained_over_load=ratio,
             session_scales=scales,
+            session_deviations=deviations,
             sessions=moved,
             inertia=fitted,
         )
@@ -367,8 +370,8 @@ class CurrentRegression:
             # Scales would hide temperature effects, so that warm recordings are scored without.
             extended = self._with_inertia(prior, inverse, inertia)
             which = candidate.scaled(len(extended.mean))
-            _, blocks = session_scales(own, counts, extended, which, applied=not self._warm)
-            errors = cross_validate(blocks, extended, np.concatenate(counts))
+            scaled = session_scales(own, counts, extended, which, applied=not self._warm)
+            errors = cross_validate(scaled.blocks, extended, np.concatenate(counts))
         return _Scored(candidate, own, prior, inverse, errors)
 
     def _refuse_impossible(self, j: int, solution: Solution, gram: Array) -> None:

@@ -104,7 +104,7 @@ def fit_current_null(recordings: Sequence[SessionData]) -> CurrentNull | None:
         counts = [blocks[:, j, -1, -1] for blocks in sessions]
         samples = np.concatenate(counts)
         if np.count_nonzero(samples) > 1:
-            _, blocks = session_scales(own, counts, prior, _FRICTION, applied=True)
+            blocks = session_scales(own, counts, prior, _FRICTION, applied=True).blocks
             coefficients[j] = solve(blocks, prior, samples).coefficients
             held_out[j] = np.sqrt(cross_validate(blocks, prior, samples).mean())
     return CurrentNull(coefficients, held_out)

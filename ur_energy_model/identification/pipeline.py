@@ -343,10 +343,18 @@ class ArmFit:
             joints = tuple(replace(joint, load_error=error) for joint, error in errors)
         powers = [recording.power for recording in self.fitted]
         kind, prior = self.options.power_model, self.options.prior.torque_constant
-        drives = fit_drives(body, joints, powers, kind, prior)
+        drives = fit_drives(body, joints, powers, kind, prior, self._order())
         model = drives.model if payload is None else drives.model.with_payload(payload)
         lengths = {"bags": [{"duration": recording.duration} for recording in self.given]}
         return drives._replace(model=replace(model, provenance={**lengths, **model.provenance}))
+
+    def _order(self) -> list[int] | None:
+        """Numbers of the given recordings in order of time; None where it is not known."""
+        began = [each.began for each in self.given]
+        known = [time for time in began if time is not None]
+        if len(known) < len(began):
+            return None
+        return [int(number) for number in np.argsort(known, kind="stable")]
 
     @property
     def null_models(self) -> dict[str, Any]:

@@ -384,6 +384,8 @@ class SessionData:
     motions: Buffer[FilteredMotion] = field(repr=False)  # filtered, in order
     samples_kept: Buffer[Telemetry] = field(repr=False)  # as recorded, in parts; see `kept`
     _torque: TorqueBuffer = field(repr=False)
+    # When it began, by a clock or count that all sessions of a fit share; None where unknown
+    began: float | None = None
     # Of the links, of the last pass, by its payload; see `RecordingDynamics`
     link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
 
@@ -575,6 +577,7 @@ def read_recording(
         duration=duration,
         controller_time=(times[0], times[-1]),
         host_time=(stamps[0], stamps[-1]) if stamps else None,
+        began=float(stamps[0]) if stamps else None,
         delay=products / squares if squares > 0 else float("nan"),
         warmth=parts.warmth,
         controller_payload=parts.controller_payload,

@@ -62,8 +62,9 @@ class JointEstimate:
     # the joint did not move
     unexplained_over_load: float = float("inf")
     load_error: float = 0.0  # relative uncertainty of the load from mounting and payload
-    # Friction of each session in which the joint moved, over their mean
+    # Friction of each session in which the joint moved, over the fitted one
     session_scales: Array = field(default_factory=lambda: np.ones(0))
+    session_deviations: Array = field(default_factory=lambda: np.zeros(0))  # of these
     sessions: tuple[int, ...] = ()  # numbers of these sessions
     # Reflected inertia fitted too; None if it was known or the joint did not move
     inertia: InertiaFromCurrent | None = None
@@ -92,8 +93,14 @@ class JointEstimate:
         """The estimate with its sessions in another order; `places` are their new numbers."""
         order = sorted(range(len(self.sessions)), key=lambda k: places[self.sessions[k]])
         sessions = tuple(places[self.sessions[k]] for k in order)
-        scales = self.session_scales[order] if order else self.session_scales
-        return replace(self, session_scales=scales, sessions=sessions)
+        if not order:
+            return replace(self, sessions=sessions)
+        return replace(
+            self,
+            session_scales=self.session_scales[order],
+            session_deviations=self.session_deviations[order],
+            sessions=sessions,
+        )
 
 
 def deviation_without_links(joint: JointModel) -> float:

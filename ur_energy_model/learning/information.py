@@ -111,8 +111,8 @@ class _Session:
             self.motions.add(Segment(self.dof, tuple(motions), None))
         return motions
 
-    def data(self) -> SessionData:
-        """For the fits, in memory."""
+    def data(self, place: int = 0) -> SessionData:
+        """For the fits, in memory, as the session with this place in order of time."""
         motions, torque, period = Buffer[FilteredMotion](most=0), self.targets, 1.0
         for segment in self.motions.parts:
             for motion in segment.motions:
@@ -143,6 +143,7 @@ class _Session:
             motions=motions,
             samples_kept=Buffer(),
             _torque=torque,
+            began=float(place),
         )
 
     _KEPT = ("name", "cutoff", "samples", "seconds", "warmth", "payload", "payloads", "begin")
@@ -300,7 +301,13 @@ class ArmInformation:
     def _fit_of(self, used: list[_Session]) -> tuple[ArmFit, EnergyModel]:
         """The drives of these sessions; `doubts` are known even if it fails."""
         options = IdentificationOptions()
-        arm = ArmFit(self.robot, [each.data() for each in used], (), options, known=self.prior)
+        arm = ArmFit(
+            self.robot,
+            [each.data(place) for place, each in enumerate(used)],
+            (),
+            options,
+            known=self.prior,
+        )
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
             found = list[PayloadCheck]()

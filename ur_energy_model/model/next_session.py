@@ -1,0 +1,143 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The friction to expect in a session that has not begun, from the sessions before it.
+
+Friction of a joint wears, runs in and is greased anew, which stays, and it scatters from session to
+session, which does not. With the natural logarithm of its friction in session k,
+
+    level_k = usual_k + scatter_k,    usual_k = usual_(k-1) + trend + drift_k,
+
+where scatter and drift are normal and in part common to all joints of an arm, whose lubricant and
+temperature are alike. Sessions that only scatter are worth their mean; where friction drifts, the
+last one counts most. How much of the differences is drift, and how large they are, the sessions
+themselves decide: the expectation is an average over both, by the likelihood of the levels and a
+prior. All variables are normal, so that each is a linear regression (kriging of the levels; a
+Kalman filter that forgets by what it estimates itself).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.model.sessions import COMMON_FRICTION, FRICTION_SPREAD
+from ur_energy_model.typing import Array
+
+PRIOR_FREEDOM = 4.0
+"""Degrees of freedom of the prior spread: it weighs as much as five compared sessions."""
+MOST_SESSIONS = 40  # latest sessions that are used
+
+_SIZES = FRICTION_SPREAD * np.array([0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+"""Tried standard deviations between a session and the next one."""
+_SHARES = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0])
+"""Tried shares of drift in the variance between a session and the next one."""
+_RARITY = 1.0
+"""By how much the logarithm of their prior falls from scatter alone to drift alone: the friction of
+a UR10e scatters by 5 to 7 % from day to day, and its base wears by 20 % within five months."""
+_TREND = 0.6
+"""Deviation of the trend over that of the drift. Running-in and wear go on for many sessions in one
+direction, and a drift without a trend would always come one session late."""
+_LEAST_ERROR = 0.02
+"""Relative error of the friction of a session at least: its motions have speeds of their own, at
+which the form of the friction law errs."""
+_ANY_LEVEL = 1.0  # deviation of the usual level before any session
+
+
+class ExpectedFriction(NamedTuple):
+    """Friction of n joints in a session that has not begun."""
+
+    factor: Array  # over that of level 0 [n]
+    spread: Array  # relative standard deviation [n]
+
+
+class _Covariances(NamedTuple):
+    """Of m measured levels, per unit of their hyperparameters, and with the n to expect."""
+
+    drift: Array  # [m, m]
+    scatter: Array  # [m, m]
+    same_joint: Array  # [m, m]
+    same_session: Array  # [m, m]
+    drift_ahead: Array  # [n, m]
+    joint_ahead: Array  # [n, m]
+    drift_then: float  # variance of a level to expect
+
+
+def expected_friction(levels: Array, errors: Array, *, ordered: bool = True) -> ExpectedFriction:
+    """The friction that the next session is expected to have.
+
+    Args:
+        levels: natural logarithm of the friction of sessions over a fit to all of them
+            [sessions, n], in order of time; NaN where a joint did not move.
+        errors: relative standard deviations of these measurements [sessions, n].
+        ordered: False where the order of the sessions is not known; their mean is expected then.
+    """
+    levels = levels[-MOST_SESSIONS:]
+    errors = errors[-MOST_SESSIONS:]
+    sessions, n = levels.shape
+    known = np.isfinite(levels)
+    measured = levels[known]
+    covariances = _covariances(known)
+    noise = np.diag(np.square(np.maximum(errors[known], _LEAST_ERROR)))
+    means = []
+    variances = []
+    surprises = []  # squared differences from the sessions before, in variances
+    likelihoods = []  # logarithms, with that of the prior
+    for size, share in product(_SIZES.tolist(), _SHARES.tolist() if ordered else [0.0]):
+        drift = size**2 * share
+        scatter = 0.5 * size**2 * (1.0 - share)
+        usual = _ANY_LEVEL**2 * covariances.same_joint + drift * covariances.drift
+        root = np.linalg.cholesky(usual + scatter * covariances.scatter + noise)
+        innovations = np.linalg.solve(root, measured)
+        ahead = _ANY_LEVEL**2 * covariances.joint_ahead + drift * covariances.drift_ahead
+        gain = np.linalg.solve(root, ahead.T)
+        then = _ANY_LEVEL**2 + drift * covariances.drift_then + scatter
+        means.append(gain.T @ innovations)
+        variances.append(then - np.square(gain).sum(axis=0))
+        own = np.where(covariances.same_session > 0.0, root, 0.0)
+        surprises.append(np.square(own @ innovations) / np.square(own).sum(axis=1))
+        # Of the prior: a scaled inverse chi-squared distribution of the variance.
+        prior = -PRIOR_FREEDOM * np.log(size)
+        prior -= 0.5 * PRIOR_FREEDOM * (FRICTION_SPREAD / size) ** 2
+        likelihood = -0.5 * innovations @ innovations - np.log(np.diag(root)).sum()
+        likelihoods.append(likelihood + prior - _RARITY * share)
+    weights = np.exp(np.array(likelihoods) - np.max(likelihoods))
+    weights = weights / weights.sum()
+    each = np.array(means)
+    mean = weights @ each
+    variance = weights @ (np.array(variances) + np.square(each - mean))
+    # Joints whose friction varies more than that of the others, or less. The first session of a
+    # joint says nothing about it.
+    squares = np.zeros((sessions, n))
+    squares[known] = weights @ np.array(surprises)
+    later = known & (np.cumsum(known, axis=0) > 1)
+    counted = np.count_nonzero(later, axis=0)
+    variance = variance * (PRIOR_FREEDOM + (squares * later).sum(axis=0))
+    variance = variance / (PRIOR_FREEDOM + counted)
+    seen = known.any(axis=0)
+    return ExpectedFriction(
+        np.where(seen, np.exp(mean), 1.0), np.where(seen, np.sqrt(variance), FRICTION_SPREAD)
+    )
+
+
+def _covariances(known: Array) -> _Covariances:
+    """Covariances of the levels that are known [sessions, n]."""
+    sessions, n = known.shape
+    session, joint = np.nonzero(known)
+    same_joint = (joint[:, None] == joint).astype(float)
+    same_session = (session[:, None] == session).astype(float)
+    shared = COMMON_FRICTION + (1.0 - COMMON_FRICTION) * same_joint
+    passed = np.minimum(session[:, None], session) + _TREND**2 * np.outer(session, session)
+    joint_ahead = (np.arange(n)[:, None] == joint).astype(float)
+    shared_ahead = COMMON_FRICTION + (1.0 - COMMON_FRICTION) * joint_ahead
+    return _Covariances(
+        drift=passed * shared,
+        scatter=same_session * shared,
+        same_joint=same_joint,
+        same_session=same_session,
+        drift_ahead=(session + _TREND**2 * sessions * session) * shared_ahead,
+        joint_ahead=joint_ahead,
+        drift_then=sessions + _TREND**2 * sessions**2,
+    )
