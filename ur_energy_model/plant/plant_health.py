@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.identification.assembly import PRIOR_FREEDOM
 from ur_energy_model.learning.changes import NOISE
 from ur_energy_model.learning.minute import MINUTE
+from ur_energy_model.model.next_session import PRIOR_FREEDOM
 from ur_energy_model.model.sessions import SESSION_GAP, STANDBY_SPREAD
 from ur_energy_model.plant.holdings import Holdings
 from ur_energy_model.plant.store import HistoryStore
