@@ -42,6 +42,7 @@ class ExactArm:
     power_noise: float = 1.5  # one standard deviation [W]
     current_delay: float = 0.0  # of the currents recorded behind motion and power [s]
     setup: Setup = field(default_factory=Setup)
+    calibration: np.ndarray | float = 1.0  # torque constants of the controller over the true ones
 
     @property
     def size(self) -> np.ndarray:
@@ -80,12 +81,15 @@ class ExactArm:
         noise = lfilter([share], [1, -self.correlation], white, axis=0) * self.current_noise
         power = self.power(earlier[1], true_current)
         power += self.power_noise * random.standard_normal(len(time))
+        # The controller compensates friction as a straight line of the speed.
+        compensated = self.size * (0.05 * np.sign(qd) + 4e-4 * robot.gear_ratio * qd)
+        stated = self.torque_constant * self.calibration
         columns = {
             "target_q": q,
             "target_qd": qd,
             "target_qdd": qdd,
             "target_moment": load,
-            "target_current": true_current,
+            "target_current": (load / robot.gear_ratio + compensated) / stated,
             "actual_q": q,
             "actual_qd": qd,
             "actual_current": true_current + noise * self.size[None] ** 0.7,

@@ -38,7 +38,7 @@ def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) ->
     assert abs(metrics.power["energy_error_percent"] or 0.0) < 0.3
     telemetry = arm.record(seed=4)
     summary = estimate_energy(result.model, held_out)
-    current = telemetry["target_current"]
+    current = telemetry["actual_current"]
     speed = arm.robot.gear_ratio * telemetry["actual_qd"]
     shaft = np.trapezoid(TORQUE_CONSTANT * speed * current, telemetry.time, axis=0)
     resistance = arm.resistance_factor * arm.robot.winding_resistance

@@ -35,7 +35,7 @@ def joint_energies(model: EnergyModel, arm: ExactArm, samples: Telemetry) -> np.
 
 
 def true_energies(arm: ExactArm, samples: Telemetry) -> np.ndarray:
-    current, speed = samples["target_current"], arm.robot.gear_ratio * samples["actual_qd"]
+    current, speed = samples["actual_current"], arm.robot.gear_ratio * samples["actual_qd"]
     copper = arm.resistance_factor * arm.robot.winding_resistance * current**2
     steps = np.diff(samples.time, prepend=samples.time[0])
     return np.asarray(steps @ (copper + arm.torque_constant * speed * current))

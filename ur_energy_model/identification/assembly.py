@@ -23,6 +23,7 @@ from ur_energy_model.identification.torque_constants import (
     inertia_with_currents,
     with_shared_sizes,
 )
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.next_session import PRIOR_FREEDOM, ExpectedFriction, expected_friction
@@ -76,17 +77,19 @@ def fit_drives(
     kind: str,
     prior: TorqueConstantPrior | None = None,
     order: Sequence[int] | None = None,
+    stated: ControllerConstants | None = None,
 ) -> Drives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
     `powers` are those of each session, `kind` of the power model is "physical", "ecbot" or
     "catalogue", and `prior` that of the torque constants, None for the robot file's. `order`:
     numbers of the sessions in order of time, None where that is not known. The friction of the
-    model is that of a session after them.
+    model is that of a session after them. `stated` are the torque constants of the controller.
     """
     robot, estimate = body.robot, body.estimate
-    shared = with_shared_sizes(joints, robot, prior)
-    found, power, standby = fit_sessions(powers, kind, shared)
+    shared = with_shared_sizes(joints, robot, prior, stated)
+    known = None if stated is None else stated.known
+    found, power, standby = fit_sessions(powers, kind, shared, stated=known)
     inertia = inertia_with_currents(body.inertia, found)
     sessions = SessionSpread()
     factors = np.ones(robot.dof)
@@ -142,6 +145,7 @@ def fit_drives(
         current_delay=power.current_delay,
         link_tensors=None if estimate is None else estimate.link_tensors,
         sessions=sessions,
+        controller_constants=stated if stated is not None and stated.known.any() else None,
         provenance={EVIDENCE: plain(evidence)},
     )
     return Drives(model, found, power)

@@ -61,6 +61,7 @@ from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.identification.wall_fit import fit_wall
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.model.setup import Payload, Setup
@@ -268,6 +269,8 @@ class ArmFit:
         # Learning compares with the model in use instead.
         self.null = fit_current_null(self.fitted) if known is None else None
         self.power_null = fit_power_null(self.fitted, robot)
+        found = [each.constants for each in self.fitted if each.constants is not None]
+        self.stated = ControllerConstants.joined(found, robot.dof)
 
     def checked_fit(
         self, check: Callable[[EnergyModel], Sequence[PayloadCheck]]

@@ -28,6 +28,7 @@ from ur_energy_model.identification.power_structures import (
     CONVERSION_FACTOR,
     EXACT,
     STANDBY,
+    JointPowerEvidence,
     PowerLayout,
     PowerPrior,
     Structure,
@@ -39,6 +40,7 @@ from ur_energy_model.identification.power_structures import (
     power_columns,
     power_rows,
     three_coefficients,
+    with_meter,
 )
 from ur_energy_model.identification.torque_constants import JointEstimate, with_torque_constant
 from ur_energy_model.model.drives import MOTION_STD, MOTION_TIME, BusModel, square_root
@@ -46,7 +48,7 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED, ROBOT_MODES
 from ur_energy_model.telemetry.samples import Telemetry, time_blocks
-from ur_energy_model.typing import Array
+from ur_energy_model.typing import Array, Mask
 
 if TYPE_CHECKING:
     from ur_energy_model.identification.recording import SessionData
@@ -203,12 +205,22 @@ class PowerFit:
         return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
 
     def fit(
-        self, kind: str, torque_constant: Array, torque_constant_std: Array | None = None
+        self,
+        kind: str,
+        torque_constant: Array,
+        torque_constant_std: Array | None = None,
+        *,
+        stated: Mask | None = None,
+        meter: JointPowerEvidence | None = None,
     ) -> PowerFitResult:
         """Power model from the data, or from the priors alone without data.
 
-        `kind` is "physical", "ecbot" or "catalogue"; torque constants and their deviations (None:
-        exact) are motor side [n], N m/A.
+        Args:
+            kind: "physical", "ecbot" or "catalogue".
+            torque_constant: motor side [n], N m/A.
+            torque_constant_std: their deviations [n], N m/A; None for exact ones.
+            stated: joints [n] whose constants the controller states; None for none.
+            meter: what a meter at the joints shows; used by the physical model.
         """
         n, counts = self.robot.dof, self.data.counts.blocks
         deviation = np.zeros(n) if torque_constant_std is None else torque_constant_std
@@ -217,11 +229,15 @@ class PowerFit:
             return self._result(kind, catalogue(self.robot, torque_constant), {}, reason)
         if kind == "ecbot" and self.samples:
             return self._result("ecbot", free(n), {}, "EcBot's 4n+1 free coefficients")
-        structure = physical(self.robot, torque_constant, deviation, self.known)
+        structure = physical(
+            self.robot, torque_constant, deviation, self.known, stated=stated, meter=meter
+        )
         if not self.samples:
             reason = "no bus power recorded: robot file and typical values"
             return self._result("physical", structure, {}, reason, deviation)
         structure = self._with_evident_drag(structure)
+        if meter is not None:
+            structure = with_meter(structure, meter)
         compared = {"common": structure, "three coefficients": three_coefficients(structure)}
         rmse = {
             name: float(np.sqrt(cross_validate(self._project(each), each.prior, counts).mean()))
@@ -299,8 +315,7 @@ class PowerFit:
         if kind == "physical" and self.samples:
             error = self.conversion_error(conversion)
         if constant_std is not None:
-            fitted = structure.torque.any(axis=1)  # by coefficients of their own
-            error = np.hypot(error, np.where(fitted, 0.0, constant_std / structure.base))
+            error = np.hypot(error, np.where(structure.own, 0.0, constant_std / structure.base))
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
         if self.samples:  # less what the coefficients take up of it: bus power shows the sum
@@ -365,12 +380,25 @@ _CORRELATED = 10.0  # consecutive samples with correlated errors that count as o
 
 
 def fit_sessions(
-    powers: Sequence[PowerFit], kind: str, joints: tuple[JointEstimate, ...]
+    powers: Sequence[PowerFit],
+    kind: str,
+    joints: tuple[JointEstimate, ...],
+    *,
+    stated: Mask | None = None,
+    meter: JointPowerEvidence | None = None,
 ) -> tuple[tuple[JointEstimate, ...], PowerFitResult, Array]:
     """The power stage over several sessions, each with its own standby power.
 
-    Returns the joints, with torque constants that bus power determines better; the power fit, with
-    the mean standby power of the sessions; the standby power of each session with bus power [W].
+    Args:
+        powers: of each session.
+        kind: of the power model.
+        joints: with their torque constants.
+        stated: joints [n] whose torque constants the controller states; None for none.
+        meter: what a meter at the joints shows of them, in all sessions; None without.
+
+    Returns:
+        The joints, with torque constants that bus power determines better; the power fit, with the
+        mean standby power of the sessions; the standby power of each session with bus power [W].
     """
     constant = np.array([joint.torque_constant for joint in joints])
     std = np.array([joint.torque_constant_std for joint in joints])
@@ -385,11 +413,11 @@ def fit_sessions(
         return total
 
     everything = merged()
-    result = everything.fit(kind, constant, std)
+    result = everything.fit(kind, constant, std, stated=stated, meter=meter)
     for _ in range(_ROUNDS if len(known) > 1 else 0):
         shifts = np.array([power.standby_shift(result) for power in known])
         shifts -= shifts.mean()
-        result = merged().fit(kind, constant, std)
+        result = merged().fit(kind, constant, std, stated=stated, meter=meter)
     standby = result.bus.standby + shifts
     if kind != "physical" or result.source != "bus_power":
         return joints, result, standby

@@ -8,6 +8,7 @@ keeps the relations that energy conservation and the robot file give: standby po
 (R = factor * winding resistance), a conversion factor of all joints, the driver loss, the delays.
 The conversions of the joints relative to each other lie between those of the robot file's torque
 constants, which the null model has, and those identified from currents: bus power decides where.
+Where the controller states the torque constants, these take the place of both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ur_energy_model.energy.motor_powers import backward_difference
-from ur_energy_model.identification.least_squares import Prior
+from ur_energy_model.identification.least_squares import Prior, pseudo_inverse
 from ur_energy_model.model.drives import KT_OVER_KB, catalogue_motor_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
@@ -144,6 +145,10 @@ OWN_CONSTANTS = (0.5, 0.5)
 """Share of the differences between torque constants from currents and the robot file's that bus
 power shows, too. On held-out recordings of four arms neither end wins: 0.7 and 1.1 % between days
 of one arm, 1.4 and 1.0 % between arms, half-way 0.8 and 1.2 %."""
+CONVERSION_OF_JOINT = 0.05
+"""Deviation of a joint's conversion from that of all joints, beyond that of its torque constant,
+where a meter shows it: measured over modelled power of shoulder lifts and elbows of three arms is
+0.86 to 1.04."""
 UNKNOWN_RESISTANCE = (1.0, 1.0)
 """Winding resistance and its spread where the rated torque is also unknown [ohm]."""
 _RATED_TORQUE = (9.0, 28.0, 54.0, 150.0, 330.0)
@@ -179,6 +184,7 @@ class Structure(NamedTuple):
     prior: Prior  # of the parameters
     torque: Array  # torque constants = base + torque @ parameters [n, p], N m/A
     base: Array  # [n], N m/A
+    own: Mask  # joints whose conversion has a coefficient of its own [n]
 
 
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
@@ -221,6 +227,7 @@ def free(n: int) -> Structure:
         Prior(np.zeros(size), np.full(size, np.inf)),
         np.zeros((n, size)),
         np.zeros(n),
+        np.zeros(n, dtype=bool),
     )
 
 
@@ -244,6 +251,7 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
         Prior(np.array([STANDBY[0], 1.0]), np.array([np.inf, EXACT])),
         np.zeros((robot.dof, 2)),
         constant,
+        np.zeros(robot.dof, dtype=bool),
     )
 
 
@@ -279,22 +287,48 @@ def power_prior(robot: RobotDescription, model: EnergyModel | None = None) -> Po
     )
 
 
+class JointPowerEvidence(NamedTuple):
+    """What a meter at each of n joints shows of its converted power, independently of the bus."""
+
+    conversion: Array  # converted power over current and motor speed [n], V s/rad
+    precision: Array  # inverse of its covariance [n, n]; zero for joints that it does not show
+
+
 def physical(
     robot: RobotDescription,
     constant: Array,
     deviation: Array,
     known: PowerPrior | None = None,
+    *,
+    stated: Mask | None = None,
+    meter: JointPowerEvidence | None = None,
 ) -> Structure:
     """Standby, common factors of copper loss and conversion, driver loss, delays, torque constants.
 
-    `constant` and `deviation`: torque constants identified from currents and their standard
-    deviations [n], N m/A. `known`: prior of the other parameters; None for that of the robot file.
-    Only constants that the robot file has not are corrected by bus power, each by itself.
+    Constants that neither robot file nor controller state are corrected by bus power, each by
+    itself; the conversion of joints whose constants the controller states, and of all joints with a
+    meter of their own, within the deviation of their constants.
+
+    Args:
+        robot: the arm.
+        constant: torque constants identified from currents, or stated [n], N m/A.
+        deviation: their standard deviations [n], N m/A.
+        known: prior of the other parameters; None for that of the robot file.
+        stated: joints [n] whose constants the controller states; None for none.
+        meter: of the joints; None without.
     """
     n, known = robot.dof, known or power_prior(robot)
     (resistance, spread), constant = expected_resistance(robot), np.nan_to_num(constant)
     layout, joints, none = PowerLayout(n), np.eye(n), np.zeros(n)
-    typical = np.where(np.isfinite(robot.torque_constant), robot.torque_constant, constant)
+    stated = np.zeros(n, dtype=bool) if stated is None else stated
+    of_file = np.isfinite(robot.torque_constant) & ~stated
+    typical = np.where(of_file, robot.torque_constant, constant)
+    # Constants that no robot file has; others differ by more than bus power shows.
+    free_constants = ~of_file & ~stated & (deviation > 0)
+    metered = np.zeros(n, dtype=bool) if meter is None else np.diag(meter.precision) > 0
+    own_conversion = (stated & (deviation > 0)) | (metered & ~free_constants)
+    relative = deviation / np.where(typical > 0, typical, 1.0)
+    relative = np.where(metered, np.hypot(relative, CONVERSION_OF_JOINT), relative)
     own = zip(known.own_copper.tolist(), (spread / resistance).tolist(), strict=True)
     conversion = layout.conversion
     # Name, place and power coefficients per unit, prior; torque constants per unit, if any.
@@ -302,7 +336,11 @@ def physical(
         ("standby", layout.standby, 1.0, known.standby, none),
         ("copper", layout.copper, resistance, known.copper, none),
         ("conversion", conversion, typical, CONVERSION_FACTOR, none),
-        ("own_constants", conversion, constant - typical, OWN_CONSTANTS, none),
+        *(
+            [("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)]
+            if of_file.any()
+            else []
+        ),
         ("driver", layout.driver, 1.0, known.driver, none),
         ("drag", layout.drag, 1.0, known.drag, none),
         ("current_delay", layout.current_delay, 1.0, (0.0, DELAY), none),
@@ -311,15 +349,36 @@ def physical(
             (f"copper_{j}", layout.copper, resistance * joints[j], each, none)
             for j, each in enumerate(own)
         ),
-        *(  # constants that no robot file has; others differ by more than bus power shows
+        *(
             (f"k_{j}", conversion, joints[j], (0.0, float(deviation[j])), joints[j])
-            for j in np.flatnonzero((deviation > 0) & (typical == constant)).tolist()
+            for j in np.flatnonzero(free_constants).tolist()
+        ),
+        *(
+            (f"conversion_{j}", conversion, typical * joints[j], (0.0, float(relative[j])), none)
+            for j in np.flatnonzero(own_conversion).tolist()
         ),
     ]
     names, places, values, priors, torques = zip(*table, strict=True)
     basis = np.column_stack([*map(layout.coefficients, places, values)])
-    prior = Prior(*np.array(priors).T)
-    return Structure(tuple(names), basis, prior, np.column_stack(torques), constant)
+    return Structure(
+        tuple(names),
+        basis,
+        Prior(*np.array(priors).T),
+        np.column_stack(torques),
+        constant,
+        free_constants | own_conversion,
+    )
+
+
+def with_meter(structure: Structure, meter: JointPowerEvidence) -> Structure:
+    """A physical structure whose prior includes what a meter at the joints shows of it."""
+    prior = structure.prior
+    shown = structure.basis[PowerLayout(len(structure.base)).conversion]
+    precision = prior.precision + shown.T @ meter.precision @ shown
+    measured = shown.T @ meter.precision @ np.nan_to_num(meter.conversion)
+    covariance = pseudo_inverse(precision)
+    mean = covariance @ (prior.precision @ prior.mean + measured)
+    return structure._replace(prior=Prior(mean, np.sqrt(np.diag(covariance)), covariance))
 
 
 def three_coefficients(whole: Structure) -> Structure:
@@ -327,4 +386,11 @@ def three_coefficients(whole: Structure) -> Structure:
     kept = [whole.names.index(name) for name in ("standby", "copper", "conversion")]
     prior = Prior(whole.prior.mean[kept], whole.prior.std[kept])
     names = tuple(whole.names[k] for k in kept)
-    return Structure(names, whole.basis[:, kept], prior, whole.torque[:, kept], whole.base)
+    return Structure(
+        names,
+        whole.basis[:, kept],
+        prior,
+        whole.torque[:, kept],
+        whole.base,
+        np.zeros(len(whole.base), dtype=bool),
+    )

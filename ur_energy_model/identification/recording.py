@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from ur_energy_model.consistency.contradiction import refuse
+from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.consistency.controller_torque import TARGET_RATE
 from ur_energy_model.consistency.meter_readings import READING_FIELDS
 from ur_energy_model.consistency.recording_check import RecordingCheck
@@ -36,6 +37,7 @@ from ur_energy_model.identification.power_fit import PowerFit
 from ur_energy_model.identification.power_structures import power_rows
 from ur_energy_model.identification.quality import Quality, RecordingQualityCheck
 from ur_energy_model.identification.wall_fit import WallFit
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.robot_modes import BRAKES_RELEASED
 from ur_energy_model.telemetry.bag.metadata import bag_hash
@@ -386,6 +388,8 @@ class SessionData:
     _torque: TorqueBuffer = field(repr=False)
     # When it began, by a clock or count that all sessions of a fit share; None where unknown
     began: float | None = None
+    # Torque constants that the controller states in it; None where they were not looked for
+    constants: ControllerConstants | None = None
     # Of the links, of the last pass, by its payload; see `RecordingDynamics`
     link_torques: dict[tuple[float, ...], Buffer[Array]] = field(default_factory=dict, repr=False)
 
@@ -505,6 +509,7 @@ def read_recording(
     fields, required = tuple(dict.fromkeys((*FIELDS, effort))), (*REQUIRED[:2], effort)
     check, power, wall = RecordingQualityCheck(), PowerFit(robot), WallFit()
     statements = RecordingCheck()
+    constants = ControllerConstantsFit(robot)
     parts = KeptParts(robot.dof, kept)
     torque = TorqueBuffer(np.inf if kept is None else kept.samples)
     samples, duration, info = 0, 0.0, RecordingInfo(source=str(path))
@@ -537,6 +542,8 @@ def read_recording(
         power.accumulate(batch)
         wall.accumulate(batch)
         torque.append(batch)
+        if not constants.full:
+            constants.accumulate(batch)
         if "target_q" in batch and "target_qd" in batch:
             error, speed = batch["target_q"] - batch["actual_q"], batch["target_qd"]
             good = np.isfinite(error) & np.isfinite(speed)
@@ -581,6 +588,7 @@ def read_recording(
         delay=products / squares if squares > 0 else float("nan"),
         warmth=parts.warmth,
         controller_payload=parts.controller_payload,
+        constants=constants.result(),
         kept=parts.finish(),
         motions=parts.motions,
         samples_kept=parts.samples,

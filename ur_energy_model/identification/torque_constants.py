@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.controller_constants import CONTROLLER, ControllerConstants
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.model.friction import Friction
 from ur_energy_model.model.robots import RobotDescription
@@ -164,13 +165,19 @@ def with_shared_sizes(
     fits: Sequence[JointEstimate],
     robot: RobotDescription,
     prior: TorqueConstantPrior | None = None,
+    stated: ControllerConstants | None = None,
 ) -> tuple[JointEstimate, ...]:
     """Torque constants with the information of joints of the same motor size.
 
     A hierarchical normal model: the joints of a size have the prior's mean and covariance (of a
     fleet, or of the type), the regressions lie around the joints with their statistical and model
-    errors. Joints without a constant in the robot file are left alone.
+    errors. Joints without a constant in the robot file are left alone. Constants that the
+    controller states take the place of what the currents show: these know them five times worse,
+    for they show them over the weight of the links.
     """
+    n = robot.dof
+    stated = ControllerConstants.unknown(n) if stated is None else stated
+    given = stated.torque_per_ampere / robot.gear_ratio
     out = list(fits)
     for j, fit in enumerate(fits):
         if np.isfinite(fit.unexplained_over_load):
@@ -181,6 +188,9 @@ def with_shared_sizes(
         group = np.flatnonzero(robot.torque_constant == nominal).tolist()
         own = np.array([fits[j].own_deviation for j in group])
         shown = np.array([fits[j].regressed_constant / nominal for j in group])
+        known_here = stated.known[group]
+        own = np.where(known_here, stated.relative_deviation[group], own)
+        shown = np.where(known_here, given[group] / nominal, shown)
         covariance = known.covariance[np.ix_(group, group)]
         # Means of each joint from everything but its own regression, then with it.
         information = 1.0 / own**2
@@ -197,6 +207,9 @@ def with_shared_sizes(
                 source = "joints of the same size"
             std = float(np.sqrt(variance) * nominal)
             out[j] = with_torque_constant(fits[j], float(value[i] * nominal), std, source)
+    for j in np.flatnonzero(stated.known).tolist():
+        std = float(stated.relative_deviation[j] * given[j])
+        out[j] = with_torque_constant(fits[j], float(given[j]), std, CONTROLLER)
     return tuple(out)
 
 

@@ -14,6 +14,7 @@ its fingerprint. `consistency.controller_constants` finds them in telemetry.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,21 @@ class ControllerConstants:
     def unknown(cls, n: int) -> ControllerConstants:
         """Of a recording that shows none of n joints."""
         return cls(np.full(n, np.nan), np.full(n, np.inf))
+
+    @classmethod
+    def joined(cls, each: Sequence[ControllerConstants], n: int) -> ControllerConstants:
+        """Of several recordings of one arm with n joints: means weighted by their variances."""
+        if not each:
+            return cls.unknown(n)
+        values = np.array([one.torque_per_ampere for one in each])
+        known = np.array([one.known for one in each])
+        variances = np.array([np.square(one.std) for one in each])
+        variances = np.where(known, variances + np.square(SAME_ARM_SPREAD * values), np.inf)
+        weights = (1.0 / variances).sum(axis=0)
+        any_known = weights > 0.0
+        total = np.where(any_known, weights, 1.0)
+        mean = (np.where(known, values, 0.0) / variances).sum(axis=0) / total
+        return cls(np.where(any_known, mean, np.nan), np.where(any_known, total**-0.5, np.inf))
 
     def difference(self, other: ControllerConstants) -> tuple[Array, Array]:
         """Relative difference of these constants from others, and its standard deviation [n].
