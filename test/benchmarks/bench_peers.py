@@ -7,7 +7,8 @@ Real arms: every recording kept beside the checkout against every other one of a
 Simulated arms: one session fitted, three other sessions judged. Currents are predicted from
 motion, energies from measured currents and speeds. The others: a regression of twenty lines, base
 parameters (figaroh's where it is installed, else plain least squares), three
-coefficients of power, and EcBot's regressions.
+coefficients of power, and EcBot's regressions; where another arm is judged, what is known without
+any model of an arm: generic models and untrained constants.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ import numpy as np
 
 from test.benchmarks.meters import DATA, table
 from test.benchmarks.peers.comparison import OURS, Results, compare
-from test.benchmarks.peers.figures import CurrentError, EnergyError, median_and_worst, number
+from test.benchmarks.peers.figures import (
+    HALF_WIDTH,
+    Coverage,
+    CurrentError,
+    EnergyError,
+    median_and_worst,
+    number,
+)
 from test.benchmarks.peers.recordings import Pair, real_bags, simulated_bags
 
 Found = Mapping[tuple[Pair, str], Any]
@@ -47,16 +55,23 @@ def summary(results: Results) -> str:
         )
 
     def of_energies(found: Sequence[EnergyError], group: str, method: str) -> tuple[str, ...]:
-        covered = [yes for pair, yes in results.supply_covered.items() if pair.group == group]
+        supply = np.array([error.supply for error in found])
+        std = np.array([error.std for error in found])
+        counted = Coverage()
+        counted.add(supply, std)
+        stated = counted.count > 0
         return (
-            median_and_worst([error.supply for error in found]),
+            f"{np.sqrt(np.square(supply).mean()):.2f}",
+            median_and_worst(supply.tolist()),
             median_and_worst([error.motion for error in found]),
-            f"{sum(covered)} of {len(covered)}" if method == OURS else "",
+            f"± {HALF_WIDTH * np.nanmean(std):.1f}" if stated else "",
+            number(counted.share, ".2f") if stated else "",
+            number(counted.rms, ".1f") if stated else "",
         )
 
     first = ("judged on", "method", "pairs")
     currents = ("all [A]", "all [%]", "moving [A]", "moving [%]")
-    energies = ("supply [%]", "motion [%]", "in our interval")
+    energies = ("rms [%]", "supply [%]", "motion [%]", "95 % interval [%]", "coverage", "RMS")
     coverage = [
         (quantity, group, f"{c.count:.0f}", number(c.share, ".2f"), number(c.rms, ".1f"))
         for (quantity, group), c in sorted(results.coverage.items())
@@ -70,8 +85,10 @@ def summary(results: Results) -> str:
             "Current predicted from motion, medians (worst) over pairs; percent of each joint's "
             "range, mean of the joints (EcBot, eq. 26).",
             table((*first, *currents), _by_group(results.currents, of_currents)),
-            "Energy at the supply from measured currents and speeds, medians (worst) over pairs. "
-            "Motion energy is the energy above standstill.",
+            "Energy at the supply from measured currents and speeds: root mean square, medians "
+            "(worst) over pairs; mean half width of the stated intervals, the share of them that "
+            "holds the truth, and RMS of errors over stated deviations. Motion energy is the "
+            "energy above standstill.",
             table((*first, *energies), _by_group(results.energies, of_energies)),
             "Share of our 95 % intervals that contain the truth (0.95 is right), and RMS of errors "
             "over stated deviations (1 is right).",

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,6 +24,8 @@ import numpy as np
 from test.benchmarks.peers.figures import Coverage, CurrentError, EnergyError, joint_rms
 from test.benchmarks.peers.methods import POWERS, CurrentMethod, current_methods, solve
 from test.benchmarks.peers.recordings import (
+    ANOTHER_REAL,
+    ANOTHER_SIMULATED,
     FRICTION_SPEED,
     Bag,
     Pair,
@@ -32,15 +35,26 @@ from test.benchmarks.peers.recordings import (
     still,
     weighings,
 )
+from test.identification.exact_arm import write_bag
 from ur_energy_model.cli.main import main
 from ur_energy_model.energy.telemetry_checks import model_of_recording
 from ur_energy_model.errors import UrEnergyError
+from ur_energy_model.identification.power_structures import STANDBY
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.model_file import load_model
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry, concatenate
 from ur_energy_model.typing import Array
 
 OURS = "this package"
+GENERIC = "generic model"
+GENERIC_FILE = "generic, constants not stated"
+UNTRAINED = "untrained constants"
+"""Without a model of any arm: our generic models with the torque constants that the controller
+states and without, and standby power, copper losses and conversion by the robot file."""
+UNTRAINED_COEFFICIENTS = np.array([STANDBY[0], 1.0, 1.0])
+"""Of 1, sum R i^2 and sum k_t N qd i."""
 SAME_SESSION = "simulated, same session"
 
 
@@ -62,8 +76,6 @@ class Results:
     # By pair and method.
     currents: dict[tuple[Pair, str], CurrentError] = field(default_factory=dict)
     energies: dict[tuple[Pair, str], EnergyError] = field(default_factory=dict)
-    # Whether our interval holds the energy at the supply.
-    supply_covered: dict[Pair, bool] = field(default_factory=dict)
     # Of our 95 % intervals, by quantity and group.
     coverage: dict[tuple[str, str], Coverage] = field(default_factory=lambda: defaultdict(Coverage))
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # of fits
@@ -77,9 +89,6 @@ def compare(bags: list[Bag], folder: Path) -> Results:
         by_train[pair.train].append(pair)
     results, others = Results(), current_methods()
     for train, judged in by_train.items():
-        if not recorded(train).moving.any(axis=0).all():
-            results.refused.append(f"{train.name}: not every joint moves, so none is fitted to it")
-            continue
         file = folder / f"{train.name}.yaml"
         try:
             begin = perf_counter()
@@ -89,10 +98,18 @@ def compare(bags: list[Bag], folder: Path) -> Results:
             _weigh(file, train, weighings(bags, train), results)
         except UrEnergyError as error:
             results.refused.append(f"{OURS}, {train.name}: {error}")
-        for name, method in others.items():
-            _judge_currents(name, method, train, judged, results)
+        if recorded(train).moving.any(axis=0).all():
+            for name, method in others.items():
+                _judge_currents(name, method, train, judged, results)
+        else:
+            results.refused.append(
+                f"{train.name}: not every joint moves, so no currents are fitted"
+            )
         for name in POWERS:
             _judge_power(name, train, judged, results)
+        for pair in judged:
+            if pair.group in (ANOTHER_REAL, ANOTHER_SIMULATED):
+                _judge_without_any(pair, folder, results)
     return results
 
 
@@ -112,7 +129,7 @@ def _judge_ours(file: Path, train: Bag, judged: Sequence[Pair], results: Results
         error = np.where(seen.moving, current - seen.current, np.nan)
         for j in range(model.dof):
             results.coverage["joint current", group].add(error[:, j], spread[:, j], as_one=True)
-        _judge_supply(file, pair, results)
+        _judge_supply(OURS, (file,), pair, results)
         if bag.truth is not None:
             _friction(model, bag, group, results)
     if train.truth is not None:
@@ -131,27 +148,58 @@ def _predicted(model: EnergyModel, quantity: str, part: Part) -> Array:
     return np.asarray(getattr(powers, quantity))
 
 
-def _judge_supply(file: Path, pair: Pair, results: Results) -> None:
-    """Modelled energy of `estimate`; of motion from its power above standby, which may change."""
-    rows, powers = recorded(pair.judged).supply, file.with_suffix(".csv")
+def _judge_supply(
+    name: str, model: tuple[str | Path, ...], pair: Pair, results: Results, bag: Path | None = None
+) -> None:
+    """Modelled energy of `estimate`; of motion from its power above standby, which may change.
+
+    `model` are the arguments that name it, `bag` another bag of the judged recording.
+    """
+    rows = recorded(pair.judged).supply
     if rows is None:
         return
-    powers.unlink(missing_ok=True)  # of another recording
-    found = command("estimate", file, pair.judged.path, "--csv", powers)
-    if found["bus_energy"] is None:
-        return
-    names = ("timestamp", "model_power", "standby_power")
-    with powers.open(newline="") as stream:
-        table = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
+    with tempfile.TemporaryDirectory() as folder:
+        powers = Path(folder) / "powers.csv"
+        found = command("estimate", bag or pair.judged.path, *model, "--csv", powers)
+        if found["bus_energy"] is None:
+            return
+        names = ("timestamp", "model_power", "standby_power")
+        with powers.open(newline="") as stream:
+            table = [[float(row[name]) for name in names] for row in csv.DictReader(stream)]
     time, modelled, standby = np.array(table).T
     above = np.interp(rows.time, time, modelled - standby)
-    error = found["total"]["model_energy"] - found["bus_energy"]
+    total = found["total"]
+    error, std = total["model_energy"] - found["bus_energy"], total["model_energy_std"]
     motion = EnergyError.of(rows.time, above, rows.power, still(rows)).motion
-    results.energies[pair, OURS] = EnergyError(100 * error / found["bus_energy"], motion)
-    own = Coverage()
-    for count in (own, results.coverage["supply energy", pair.group]):
-        count.add(error, found["total"]["model_energy_std"])
-    results.supply_covered[pair] = own.share == 1.0
+    percent = 100 / found["bus_energy"]
+    results.energies[pair, name] = EnergyError(percent * error, motion, percent * std)
+    if name == OURS:
+        results.coverage["supply energy", pair.group].add(error, std)
+
+
+def _judge_without_any(pair: Pair, folder: Path, results: Results) -> None:
+    """What the judged recording gives without a model of any arm."""
+    judged = pair.judged
+    known = [(at, name) for at, name in results.energies if at.judged == judged]
+    for name in (GENERIC, GENERIC_FILE, UNTRAINED):
+        earlier = next((at for at, own in known if own == name and at != pair), None)
+        if earlier is not None:  # the same for every fitted recording
+            results.energies[pair, name] = results.energies[earlier, name]
+    if (pair, GENERIC) in results.energies or recorded(judged).supply is None:
+        return
+    _judge_supply(GENERIC, ("--robot", judged.robot), pair, results)
+    bag = folder / f"{judged.name}_without_target_current"
+    if not bag.exists():
+        samples = concatenate(list(iterate_bag(judged.path)))
+        columns = {
+            name: values for name, values in samples.columns.items() if name != "target_current"
+        }
+        write_bag(bag, Telemetry(samples.time, columns, samples.info))
+    _judge_supply(GENERIC_FILE, ("--robot", judged.robot), pair, results, bag)
+    rows = recorded(judged).supply
+    assert rows is not None
+    untrained = POWERS["three coefficients"](rows, recorded(judged).robot) @ UNTRAINED_COEFFICIENTS
+    _judge_powers(UNTRAINED, untrained, pair, results)
 
 
 def _friction(model: EnergyModel, bag: Bag, group: str, results: Results) -> None:
@@ -230,9 +278,16 @@ def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results
     for pair in judged:
         rows = recorded(pair.judged).supply
         if rows is not None:
-            modelled, rest = POWERS[name](rows, robot) @ found, still(rows)
-            if rest.any():  # anchored as ours: the standby power of the judged session
-                modelled += (rows.power - modelled)[rest].mean()
-            results.energies[pair, name] = EnergyError.of(
-                rows.time, np.maximum(modelled, 0.0), rows.power, rest
-            )
+            _judge_powers(name, POWERS[name](rows, robot) @ found, pair, results)
+
+
+def _judge_powers(name: str, modelled: Array, pair: Pair, results: Results) -> None:
+    """Powers of another method [samples], W, with the standby power of the judged session."""
+    rows = recorded(pair.judged).supply
+    assert rows is not None
+    rest = still(rows)
+    if rest.any():  # anchored as ours
+        modelled = modelled + (rows.power - modelled)[rest].mean()
+    results.energies[pair, name] = EnergyError.of(
+        rows.time, np.maximum(modelled, 0.0), rows.power, rest
+    )

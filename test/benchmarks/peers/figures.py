@@ -58,11 +58,13 @@ def joint_rms(error: Array, mask: Mask | None = None) -> Array:
 class EnergyError(NamedTuple):
     """Of the energy at the supply and of the motion's share, percent of what was measured.
 
-    The motion's is NaN without enough standstill, or where it is little itself.
+    The motion's is NaN without enough standstill, or where it is little itself. `std` is the stated
+    standard deviation of `supply`, NaN of methods that state none.
     """
 
     supply: float
     motion: float
+    std: float = float("nan")
 
     @classmethod
     def of(cls, time: Array, modelled: Array, measured: Array, still: Mask) -> EnergyError:

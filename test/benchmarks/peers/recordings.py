@@ -41,7 +41,7 @@ from ur_energy_model.typing import Array, Mask
 Values = TypeVar("Values", Array, Mask)
 
 FRICTION_SPEED = 0.5  # joint speed at which frictions are compared [rad/s]
-ARMS = (("ur5e", 1), ("ur5e", 2), ("ur10e", 3))
+ARMS = (("ur5e", 1), ("ur5e", 2), ("ur5e", 4), ("ur10e", 3), ("ur10e", 5))
 TRAIN, JUDGE, WEIGHED = 1, (2, 3, 4), 5  # sessions
 REST, FITTED, JUDGED = 4.0, 30.0, 15.0
 """Length of standstill before every motion, of the motion fitted and of the one judged [s]."""
@@ -64,6 +64,8 @@ REAL = (
 """Recordings of real arms: file, arm, and day where it is known to be another."""
 UNDECLARED = {"ur10e_excitation_loaded_2.805kg_56s": 2.805}
 """Payloads unknown to the controller [kg]."""
+ANOTHER_REAL, ANOTHER_SIMULATED = "real, another arm", "simulated, another arm"
+"""Groups of pairs of recordings of two arms."""
 HALVED = ("ur3e_moves_payload_1.07kg_25hz_36s",)
 """The only recording of its type: one half is judged by the other."""
 
@@ -105,24 +107,30 @@ class Pair:
     @property
     def group(self) -> str:
         """What the judged recording is to the fitted one."""
-        if self.train.truth is not None:
-            return "simulated, other sessions"
+        simulated = self.train.truth is not None
         if self.train.arm != self.judged.arm:
-            return "real, another arm"
+            return ANOTHER_SIMULATED if simulated else ANOTHER_REAL
+        if simulated:
+            return "simulated, other sessions"
         return f"real, another {'recording' if self.train.day == self.judged.day else 'day'}"
 
 
 def pairs(bags: list[Bag]) -> Iterator[Pair]:
     """Every recording with every other one of an arm of its type, in both orders.
 
-    Of simulated arms the session TRAIN is fitted, and only their own sessions are judged by it.
+    Of simulated arms the session TRAIN is fitted, and judged by their own other sessions, and by
+    the first of these of other arms.
     Recordings with an undeclared payload are not among them.
     """
     for train, judged in permutations([bag for bag in bags if bag.declared], 2):
         simulated = train.truth is not None
         if train.robot != judged.robot or simulated != (judged.truth is not None):
             continue
-        if not simulated or (train.arm == judged.arm and train.day == str(TRAIN)):
+        if not simulated:
+            yield Pair(train, judged)
+            continue
+        judges = train.arm == judged.arm or judged.day == str(JUDGE[0])
+        if train.day == str(TRAIN) and judges:
             yield Pair(train, judged)
 
 
