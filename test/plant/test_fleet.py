@@ -31,6 +31,7 @@ from ur_energy_model.identification.torque_constants import (
     TorqueConstantPrior,
     expected_inertia,
 )
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.model_file import save_model
@@ -180,6 +181,27 @@ def test_evidence_is_read_back_from_a_model() -> None:
     for provenance in ({}, {EVIDENCE: {"torque_constant": [1.0]}}):
         with pytest.raises(InputError, match="identify the arm again"):
             fleet_arm("a", replace(model, provenance=provenance))
+
+
+def test_constants_that_the_controller_states_are_what_an_arm_shows() -> None:
+    model, shown = generic_model("ur5e"), arm("a", 1.02).evidence
+    nominal = UR5E.gear_ratio * UR5E.torque_constant
+    values = np.where(np.arange(N) < 3, 0.93, np.nan) * nominal
+    std = np.where(np.arange(N) < 3, 1e-3 * nominal, np.inf)
+    known = replace(
+        model,
+        provenance={**model.provenance, EVIDENCE: plain(shown)},
+        controller_constants=ControllerConstants(values, std),
+    )
+    evidence = fleet_arm("a", known).evidence
+    ratio = evidence.torque_constant / UR5E.torque_constant
+    assert ratio == pytest.approx([0.93, 0.93, 0.93, 1.02, 1.02, 1.02])
+    relative = evidence.torque_constant_std / evidence.torque_constant
+    assert (relative[:3] < 0.008).all()
+    # Constants of an arm that was not recorded before follow those of arms that state theirs.
+    fleet = Fleet([replace(fleet_arm("a", known), name=f"a{k}") for k in range(4)])
+    expected = constants_of(fleet.prior(UR5E)).mean
+    assert expected[:3] == pytest.approx(np.full(3, 0.93), abs=0.01)
 
 
 # Models of all arms: those that are alike help each other, one that is not stays as it is

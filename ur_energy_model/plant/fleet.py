@@ -33,6 +33,7 @@ from ur_energy_model.identification.torque_constants import (
     expected_inertia,
 )
 from ur_energy_model.many_bags import BagExecutor, BagResult, in_this_process
+from ur_energy_model.model.controller_constants import SAME_ARM_SPREAD, ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import load_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -437,7 +438,28 @@ def fleet_arm(name: str, model: EnergyModel) -> FleetArm:
         raise InputError(f"model of {name}", "does not state what its recordings show", remedy)
     for std in (columns[1], columns[3], columns[5]):  # NaN stood for None
         std[~(std > 0)] = np.nan
-    return FleetArm(name, robot, Evidence(*columns))
+    evidence = Evidence(*columns)
+    if model.controller_constants is not None:
+        evidence = with_stated(evidence, model.controller_constants, robot)
+    return FleetArm(name, robot, evidence)
+
+
+def with_stated(
+    evidence: Evidence, constants: ControllerConstants, robot: RobotDescription
+) -> Evidence:
+    """Evidence with the torque constants that the controller of the arm states, where it does."""
+    known = constants.known
+    stated = constants.torque_per_ampere / robot.gear_ratio
+    scatter = np.hypot(constants.std / robot.gear_ratio, SAME_ARM_SPREAD * stated)
+    return replace(
+        evidence,
+        torque_constant=np.where(known, stated, evidence.torque_constant),
+        torque_constant_std=np.where(
+            known, constants.relative_deviation * stated, evidence.torque_constant_std
+        ),
+        from_links=np.where(known, 0.0, evidence.from_links),
+        session_std=np.where(known, scatter, evidence.session_std),
+    )
 
 
 _CHANGED = 4.0
