@@ -16,7 +16,7 @@ from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.simulation import commands as cmd
 from ur_energy_model.simulation.arm_options import ArmOptions
-from ur_energy_model.simulation.parameters import constants
+from ur_energy_model.simulation.parameters import constants, draw_parameters
 from ur_energy_model.simulation.simulated_arm import START_TIME, SimulatedArm, record_arm
 from ur_energy_model.simulation.supply import ARM_ENERGIES, JOINT_ENERGIES, Bus
 from ur_energy_model.telemetry.csv.reader import read_csv
@@ -69,7 +69,8 @@ def test_target_moment_is_frictionless_inverse_dynamics_of_the_targets(moving, r
     ratio = arm.parameters.stated_current_to_torque
     difference = recorded["target_current"] * ratio - recorded["target_moment"]
     assert np.abs(difference).max(axis=0).min() > 1.0
-    assert resting["target_current"] * ratio == pytest.approx(resting["target_moment"])
+    at_rest = resting["target_current"] - arm.parameters.controller_current_offset
+    assert at_rest * ratio == pytest.approx(resting["target_moment"])
 
 
 def test_bus_power_and_energy_are_explained_by_the_drives(moving):
@@ -208,3 +209,24 @@ def test_target_current_states_the_controllers_constants_not_the_motors():
     assert np.abs(stated[1:4]).max() < 0.003
     hidden = p.stated_torque_constant / p.torque_constant - 1.0
     assert 0.001 < np.abs(hidden).max() < 0.03
+
+
+def test_friction_is_compensated_by_speed_and_at_the_shoulder_lift_by_load_as_well():
+    compensation = draw_parameters(ROBOT, 5).compensation
+    light = np.full(6, 1.0)
+    slow, full, fast = (
+        compensation.torque(np.full(6, speed), light) for speed in (0.005, 0.01, 1.0)
+    )
+    assert (slow < 0.6 * full).all()
+    assert (fast > 1.2 * full).all()
+    assert compensation.torque(np.full(6, -1.0), -light) == pytest.approx(-fast)
+    of_load = compensation.torque(np.full(6, 1.0), 100.0 * light) - fast
+    assert of_load[1] > 0.0
+    assert np.delete(of_load, 1) == pytest.approx(np.zeros(5))
+
+
+def test_one_arm_of_four_has_a_current_offset():
+    offsets = np.array([draw_parameters(ROBOT, k).controller_current_offset for k in range(200)])
+    offset = (offsets != 0.0).any(axis=1)
+    assert 0.15 < offset.mean() < 0.35
+    assert 0.003 < np.abs(offsets[offset, 0]).mean() < 0.02

@@ -15,6 +15,7 @@ from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.simulation.joint_controller import ControllerKind
 from ur_energy_model.simulation.parameters import (
     ArmParameters,
+    FrictionCompensation,
     NoLoadFriction,
     closest_sizes,
     constants,
@@ -84,8 +85,10 @@ def with_drive_set(
         breakaway=np.ones(n),
         stribeck_speed=parameters.friction.stribeck_speed,
     )
-    coulomb, slope = friction.straight_line(robot.max_velocity)
-    known = parameters.controller_coulomb / parameters.friction.straight_line(robot.max_velocity)[0]
+    flex_spline = of_gears("flex_spline_coulomb")
+    whole = replace(friction, coulomb=friction.coulomb + flex_spline)
+    true_coulomb = parameters.friction.coulomb.mean(axis=0) + parameters.flex_spline_coulomb
+    known = parameters.compensation.coulomb / true_coulomb
     return replace(
         parameters,
         reflected_inertia=reflected,
@@ -94,13 +97,12 @@ def with_drive_set(
         temperature_model=np.tile([1.0, 0.0, 0.0, 0.0], (n, 1)),
         load_direct=np.zeros(n),
         load_reverse=np.zeros(n),
-        flex_spline_coulomb=of_gears("flex_spline_coulomb"),
+        flex_spline_coulomb=flex_spline,
         flex_spline_viscous=of_gears("flex_spline_viscous"),
         stiffness=stiffness,
         knees=of_gears("T"),
         damping=parameters.damping * stiffness[:, 0] / parameters.stiffness[:, 0],
-        controller_coulomb=known * coulomb,
-        controller_viscous=known * slope,
+        compensation=FrictionCompensation.of_curve(whole, known, np.zeros(n)),
     )
 
 

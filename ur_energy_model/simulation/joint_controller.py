@@ -99,7 +99,6 @@ def pd_gains(drive: LinearDrive, crossover: float, phase_margin: float) -> tuple
 
 ControllerKind = Literal["feedforward", "pd"]
 
-_SLOW = 0.02  # speed from which friction is fully compensated [rad/s]
 _LINK_SHARE = 0.3
 """Link inertia assumed in the tuning of the servo, relative to the reflected inertia."""
 _POSITIONS = 200  # random positions over which the link inertia of the PD tuning is averaged
@@ -164,9 +163,8 @@ class JointController:
             gravity = pin.computeGeneralizedGravity(model, data, q)
             current = gravity / p.stated_current_to_torque
         else:
-            direction = np.clip(qd / _SLOW, -1.0, 1.0)
-            friction = p.controller_coulomb * direction + p.controller_viscous * qd
-            current = (moment + friction) / p.stated_current_to_torque
+            torque = moment + p.compensation.torque(qd, moment)
+            current = torque / p.stated_current_to_torque + p.controller_current_offset
         return Targets(q, qd, qdd, moment, current)
 
     def correct(self, dt: float, error: Array) -> None:

@@ -76,6 +76,46 @@ class NoLoadFriction:
         return np.asarray(fit[0]), np.asarray(fit[1] / max_speed)
 
 
+LOADED_JOINT = 1
+"""Joint at which recorded controllers compensate friction by load as well: the shoulder lift."""
+FULL_COMPENSATION = 0.01
+"""Speed from which the controller compensates friction fully [rad/s]; below it the compensation
+grows with the speed, as on recorded UR5e arms at 500 Hz."""
+
+
+@dataclass(frozen=True)
+class FrictionCompensation:
+    """Friction of n joints as the controller compensates it, joint side; arrays [n].
+
+    The curve over speed is that of `NoLoadFriction`, alike in both directions and without
+    breakaway. Recorded controllers have such curves, and on the shoulder lift a share of the load.
+    """
+
+    coulomb: Array  # N m
+    rise: Array  # N m
+    pace: Array  # rad/s
+    viscous: Array  # N m s/rad
+    of_load: Array  # over target_moment
+
+    @classmethod
+    def of_curve(cls, true: NoLoadFriction, scale: Array, of_load: Array) -> FrictionCompensation:
+        """`scale` [n] times the true friction, mean of both directions."""
+        return cls(
+            coulomb=scale * true.coulomb.mean(axis=0),
+            rise=scale * true.rise.mean(axis=0),
+            pace=true.pace.mean(axis=0),
+            viscous=scale * true.viscous.mean(axis=0),
+            of_load=of_load,
+        )
+
+    def torque(self, qd: Array, moment: Array) -> Array:
+        """Compensating torque [n], N m, at speeds, rad/s, and target_moment, N m, [n]."""
+        speed = np.abs(qd)
+        curve = self.coulomb + self.rise * (1.0 - np.exp(-speed / self.pace)) + self.viscous * speed
+        started = np.minimum(speed / FULL_COMPENSATION, 1.0)
+        return np.asarray(np.sign(qd) * (started * curve + self.of_load * np.abs(moment)))
+
+
 def fit_calibration(speed: Array, torque: Array) -> Array:
     """Coulomb, rise, pace and viscous [n, 4] of n friction curves [n, m] at speeds [m], rad/s.
 
@@ -124,8 +164,8 @@ class ArmParameters:
     standby_power: float  # whole arm with brakes released, W
     driver_loss: float  # W/A
     power_noise: float  # one standard deviation of the bus power, W
-    controller_coulomb: Array  # friction as the controller compensates it, N m
-    controller_viscous: Array  # N m s/rad
+    compensation: FrictionCompensation  # of the controller, flex spline included
+    controller_current_offset: Array  # of the target current from what its constants give, A
     current_noise_rest: Array  # A
     current_noise_moving: Array  # A
 
@@ -157,7 +197,7 @@ class ArmParameters:
             flex_spline_coulomb=none,
             load_direct=none,
             load_reverse=none,
-            controller_coulomb=none,
+            compensation=replace(self.compensation, coulomb=none, rise=none, of_load=none),
         )
 
     def with_friction_scaled(self, scale: Array) -> ArmParameters:
@@ -186,7 +226,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     """
     table = constants()
     spread, limits, sensors = table["spread"], table["thermal"], table["sensors"]
-    laws, calibration, catalogue = (
+    laws, measured, catalogue = (
         table[name] for name in ("friction", "friction_calibration", "harmonic_drive")
     )
     random = np.random.default_rng([seed, 20241021])
@@ -198,16 +238,21 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
     motor = motor_constants(robot, torque)
     torque_constant = motor["torque_constant"] * around(spread["torque_constant"])
     # A stream of its own: the other constants of an arm do not depend on its calibration.
-    calibration_errors = np.random.default_rng([seed, 20261129]).standard_normal(n)
+    calibration = np.random.default_rng([seed, 20261129])
+    calibration_errors = calibration.standard_normal(n)
     stated_constant = torque_constant * (1.0 + spread["torque_calibration"] * calibration_errors)
+    share_of_load = calibration.uniform(0.0, spread["controller_load_friction"])
+    load_friction = np.where(np.arange(n) == LOADED_JOINT, share_of_load, 0.0)
+    offset_share = spread["current_offset"] * calibration.standard_normal(n)
+    if calibration.random() >= spread["arms_with_current_offset"]:
+        offset_share = np.zeros(n)
     resistance = motor["winding_resistance"] * around(spread["winding_resistance"])
     reflected = robot.gear_ratio**2 * motor["rotor_inertia"]
     friction = no_load_friction(robot, torque, around(spread["friction"]))
     standby = float(random.uniform(*spread["standby_power"]))
     compensated = around(spread["controller_friction"])
-    coulomb, viscous = friction.straight_line(robot.max_velocity)
     ratio = torque / laws["flex_spline_max_torque"]
-    flex = laws["flex_spline_coulomb"] * ratio ** calibration["size_exponent"]
+    flex = laws["flex_spline_coulomb"] * ratio ** measured["size_exponent"]
     sizes = [gear["max_torque"] for gear in catalogue]
     columns = np.array([[*gear["K"], *gear["T"]] for gear in catalogue])
     gears = np.stack([_interpolate(torque, sizes, column) for column in columns.T], axis=1)
@@ -235,7 +280,7 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
             robot.friction_temperature_model,
             laws["temperature_model"],
         ),
-        calibration_temperature=calibration["temperature"],
+        calibration_temperature=measured["temperature"],
         load_direct=np.full(n, laws["load_direct"]),
         load_reverse=np.full(n, laws["load_reverse"]),
         flex_spline_coulomb=flex,
@@ -250,8 +295,8 @@ def draw_parameters(robot: RobotDescription, seed: int = 0) -> ArmParameters:
         standby_power=standby,
         driver_loss=float(random.uniform(*spread["driver_loss"])),
         power_noise=float(random.uniform(*spread["power_noise"])),
-        controller_coulomb=compensated * coulomb,
-        controller_viscous=compensated * viscous,
+        compensation=FrictionCompensation.of_curve(friction, compensated, load_friction),
+        controller_current_offset=offset_share * torque / (robot.gear_ratio * torque_constant),
         current_noise_rest=rest,
         current_noise_moving=moving,
     )
