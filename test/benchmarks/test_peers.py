@@ -11,6 +11,7 @@ import pytest
 from test.benchmarks.peers.figures import Coverage, EnergyError
 from test.benchmarks.peers.methods import (
     POWERS,
+    ridge,
     solve,
 )
 from test.identification.exact_arm import ExactArm
@@ -34,6 +35,17 @@ def test_the_three_coefficients_of_power_are_recovered():
     found = solve(columns, rows.power)
     assert found == pytest.approx([100.0, 1.3, 1.0])
     assert columns @ found == pytest.approx(rows.power)
+
+
+def test_ridge_finds_coefficients_that_the_data_show_and_leaves_out_others() -> None:
+    random = np.random.default_rng(3)
+    columns = np.column_stack([np.ones(3000), random.standard_normal((3000, 2))])
+    columns = np.column_stack([columns, columns[:, 2] + 1e-6 * random.standard_normal(3000)])
+    values = columns @ np.array([30.0, 2.0, 1.0, 0.0]) + 0.1 * random.standard_normal(3000)
+    found = ridge(columns, values)
+    assert found[:2] == pytest.approx([30.0, 2.0], rel=0.01)
+    assert found[2] + found[3] == pytest.approx(1.0, rel=0.01)
+    assert abs(found[2] - found[3]) < 0.1
 
 
 def test_motion_energy_does_not_count_an_error_of_standby():

@@ -22,7 +22,13 @@ from typing import Any
 import numpy as np
 
 from test.benchmarks.peers.figures import Coverage, CurrentError, EnergyError, joint_rms
-from test.benchmarks.peers.methods import POWERS, CurrentMethod, current_methods, solve
+from test.benchmarks.peers.methods import (
+    POWERS,
+    SOLVERS,
+    CurrentMethod,
+    current_methods,
+    solve,
+)
 from test.benchmarks.peers.recordings import (
     ANOTHER_REAL,
     ANOTHER_SIMULATED,
@@ -160,7 +166,7 @@ def _judge_supply(
         return
     with tempfile.TemporaryDirectory() as folder:
         powers = Path(folder) / "powers.csv"
-        found = command("estimate", bag or pair.judged.path, *model, "--csv", powers)
+        found = command("estimate", *model, bag or pair.judged.path, "--csv", powers)
         if found["bus_energy"] is None:
             return
         names = ("timestamp", "model_power", "standby_power")
@@ -273,7 +279,7 @@ def _judge_power(name: str, train: Bag, judged: Iterable[Pair], results: Results
     if fitted is None:
         return
     begin = perf_counter()
-    found = solve(POWERS[name](fitted, robot), fitted.power)
+    found = SOLVERS.get(name, solve)(POWERS[name](fitted, robot), fitted.power)
     results.seconds[f"{name}, power"].append(perf_counter() - begin)
     for pair in judged:
         rows = recorded(pair.judged).supply

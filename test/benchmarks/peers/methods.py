@@ -43,6 +43,42 @@ def solve(columns: Array, values: Array) -> Array:
     return np.asarray(np.linalg.lstsq(columns, values, rcond=NEGLIGIBLE)[0])
 
 
+RIDGES = tuple(np.geomspace(1e-4, 1e2, 13))
+"""Candidate weights of the squared coefficients, over the number of samples."""
+FOLDS = 5  # stretches of time by which the weight is chosen
+
+
+def ridge(columns: Array, values: Array) -> Array:
+    """Ridge regression [k] of values [samples] over columns [samples, k], the first one constant.
+
+    Columns are scaled to the same variance; the weight is that of the least held-out error.
+    """
+    scale = np.append(1.0, np.maximum(columns[:, 1:].std(axis=0), 1e-12))
+    mean = np.append(0.0, columns[:, 1:].mean(axis=0))
+    scaled = (columns - mean) / scale
+
+    def fit(rows: Array, own: Array, weight: float) -> Array:
+        penalty = weight * len(rows) * np.diag(np.append(0.0, np.ones(rows.shape[1] - 1)))
+        return np.asarray(np.linalg.solve(rows.T @ rows + penalty, rows.T @ own))
+
+    fold = np.arange(len(values)) * FOLDS // len(values)
+    errors = [
+        sum(
+            float(
+                np.square(
+                    scaled[fold == k] @ fit(scaled[fold != k], values[fold != k], weight)
+                    - values[fold == k]
+                ).sum()
+            )
+            for k in range(FOLDS)
+        )
+        for weight in RIDGES
+    ]
+    found = fit(scaled, values, RIDGES[int(np.argmin(errors))]) / scale
+    found[0] -= mean[1:] @ found[1:]
+    return found
+
+
 def per_joint(columns: Callable[[Part], Array]) -> CurrentMethod:
     """Every joint's current by a regression of its own, on columns of a part [samples, n, k]."""
 
@@ -218,5 +254,12 @@ def ecbot_columns(rows: PowerRows, robot: RobotDescription) -> Array:
     return every[:, : 4 * robot.dof + 1]
 
 
-POWERS = {"three coefficients": three_columns, "EcBot": ecbot_columns}
+def joint_columns(rows: PowerRows, robot: RobotDescription) -> Array:
+    """1 and, for each joint, i^2 and qd i (2 n + 1)."""
+    return ecbot_columns(rows, robot)[:, : 2 * robot.dof + 1]
+
+
+POWERS = {"three coefficients": three_columns, "ridge": joint_columns, "EcBot": ecbot_columns}
 """Columns [samples, k] of a regression of the power at the supply, by name of the method."""
+SOLVERS = {"ridge": ridge}
+"""Regressions other than `solve`, by name of the method."""
