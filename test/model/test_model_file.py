@@ -15,7 +15,8 @@ import pytest
 
 from test.model.made_up import N, made_up_model, motion, with_tensors
 from ur_energy_model.errors import ModelFileError
-from ur_energy_model.model.energy_model import PayloadCalibration
+from ur_energy_model.model.cable import Cable
+from ur_energy_model.model.energy_model import EnergyModel, PayloadCalibration
 from ur_energy_model.model.model_file import load_model, save_model
 from ur_energy_model.model.sessions import SessionSpread
 from ur_energy_model.model.wall import generic_wall
@@ -47,6 +48,21 @@ def test_the_wall_is_saved_with_its_covariance(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.coefficients, wall.coefficients)
     np.testing.assert_allclose(loaded.covariance, wall.covariance)
     assert replace(loaded, covariance=wall.covariance) == wall
+
+
+def test_the_cable_is_saved(tmp_path: Path) -> None:
+    assert load_saved(made_up_model(), tmp_path).cable is None
+    cable = Cable(np.linspace(-0.01, 0.3, N), np.linspace(0.01, 0.05, N))
+    loaded = load_saved(replace(made_up_model(), cable=cable), tmp_path).cable
+    assert loaded is not None
+    np.testing.assert_allclose(loaded.resistance, cable.resistance)
+    np.testing.assert_allclose(loaded.std, cable.std)
+
+
+def load_saved(model: EnergyModel, folder: Path) -> EnergyModel:
+    """The model as its file has it."""
+    save_model(model, folder / "m.yaml")
+    return load_model(folder / "m.yaml")
 
 
 def test_files_without_sessions_have_the_prior_spread(tmp_path: Path) -> None:

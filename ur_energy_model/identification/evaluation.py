@@ -10,7 +10,7 @@ The paper's mean keeps its sign (`ErrorStatistics.mean`); METRICS have that of a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -41,6 +41,7 @@ from ur_energy_model.energy.telemetry_checks import (
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
+from ur_energy_model.identification.joint_meter import joint_power
 from ur_energy_model.identification.null_models import CurrentNull, power_null_errors
 from ur_energy_model.identification.quality import Motion, motion_of
 from ur_energy_model.identification.recording import Recording, read_recording
@@ -94,6 +95,9 @@ class Metrics:
     serials: Mapping[str, str | None] = field(default_factory=dict)  # of the arms, see `serials`
     # Statements about the recording that it does not agree with; also in `warnings`, in words
     contradictions: tuple[Contradiction, ...] = ()
+    # Energy that each joint takes while the arm moves, modelled and measured by the voltages at the
+    # joints, see `JointEnergy.as_json`; with "reason" where it is not measured
+    joint_power: tuple[dict[str, Any], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """METRICS as the command line prints them."""
@@ -219,7 +223,21 @@ def measure(
         session=session_json(session),
         motion=motion_of(recording.quality.visited, recording.sha256, fitted),
         serials=serials(model, recording.info),
+        joint_power=tuple(_joint_power(actual, recording, fitted)),
     )
+
+
+def _joint_power(
+    model: EnergyModel, recording: Recording, fitted: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Modelled and measured energy of the joints; the arm's cable is known from other recordings.
+
+    That of a model which was fitted to this recording is not: it would count twice.
+    """
+    hashes = [bag.get("sha256") for bag in fitted if isinstance(bag, Mapping)]
+    known = model.cable is not None and recording.sha256 not in hashes
+    cable = model.cable.of_another_session() if known and model.cable is not None else None
+    return joint_power(model, recording, cable)
 
 
 def identify_session(

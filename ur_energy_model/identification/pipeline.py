@@ -41,6 +41,7 @@ from ur_energy_model.identification.friction_fit import (
     current_regression,
     with_presliding,
 )
+from ur_energy_model.identification.joint_meter import with_cable
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
 from ur_energy_model.identification.payload_check import (
@@ -140,6 +141,7 @@ def identify(
         drives, checks = arm.checked_fit(check)
         drives = drives._replace(model=_with_provenance(drives, arm, given))
         model = with_capacitor_energy(drives.model, arm.fitted)
+        model = with_cable(model, arm.fitted)
         model = with_presliding(model, arm.fitted, arm.dynamics()[: len(given)])
         walls = [each.wall for each in sorted(given, key=attrgetter("rank"))]
         model = replace(model, wall=fit_wall(walls, described.generation))

@@ -469,13 +469,13 @@ class Recording(SessionData):
 FIELDS: tuple[str, ...] = (
     "target_q", "target_qd", "target_qdd", "target_moment", "target_current",
     "actual_q", "actual_qd", "actual_current", "joint_temperatures", "joint_mode",
-    "actual_robot_voltage", "actual_robot_current", "actual_main_voltage",
+    "actual_robot_voltage", "actual_robot_current", "actual_main_voltage", "actual_joint_voltage",
     "payload", "payload_cog", "payload_inertia",
     "robot_mode", "safety_mode", "speed_scaling", "target_speed_fraction", "actual_TCP_pose",
     *READING_FIELDS,
 )  # fmt: skip
 """Fields that identification can use; the rest of a bag is not read."""
-SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment")
+SAMPLE_FIELDS: tuple[str, ...] = (*ENERGY_FIELDS, "target_moment", "actual_joint_voltage")
 """Fields of the samples that are kept as recorded."""
 CURRENT, TORQUE = "actual_current", "actual_current_as_torque"
 """Measured effort of the joints: motor current, or joint torque where an arm measures that."""

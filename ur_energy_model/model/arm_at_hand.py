@@ -310,6 +310,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
         sessions=sessions,
         anchored=None,
         wall=None,
+        cable=None,
         payload_calibration=None,
         controller_constants=None,
     )

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ur_energy_model.model.cable import Cable
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import BusModel, CurrentErrors, DrivePowers, Drives, JointModel
 from ur_energy_model.model.dynamics import ArmDynamics
@@ -173,6 +174,7 @@ class EnergyModel:
     wall: WallModel | None = None  #: power at the mains from a power meter; None without
     #: of the arm, as its controller states them; None where no recording had them
     controller_constants: ControllerConstants | None = None
+    cable: Cable | None = None  #: that supplies the joints; None without joint voltages
 
     @property
     def dof(self) -> int:

@@ -11,6 +11,7 @@ optional key is written in `document` and read in `_model`, or in the functions 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ur_energy_model import ranges
 from ur_energy_model.codec import plain
 from ur_energy_model.errors import ModelFileError, RobotFileError
 from ur_energy_model.files import write_text
+from ur_energy_model.model.cable import Cable
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.drives import MOTION_STD, BusModel, JointModel
 from ur_energy_model.model.energy_model import (
@@ -95,6 +97,8 @@ _BOX = Quantity("W", -100, 1e4)  # by chance negative where the recordings do no
 _SUPPLY = {"proportional": Quantity("1", 0.5, 3), "quadratic": Quantity("1/W", -0.01, 0.01)}
 _METER_TIME, _PERCENT = Quantity("s", -1, 60), Quantity("%", 0, 1e3)
 _TORQUE_PER_AMPERE_STD = replace(ranges.TORQUE_PER_AMPERE, low=0.0, positive=False)
+_SEGMENT = Quantity(ranges.RESISTANCE.unit, -10, 10)  # by chance negative where it is small
+_SEGMENT_STD = Quantity(ranges.RESISTANCE.unit, 0, 10)
 _CALIBRATION_UNIT = "kg, kg m, 1"
 
 
@@ -206,6 +210,7 @@ def document(model: EnergyModel) -> dict[str, Any]:
             "count": sessions.count,
         },
         **({} if model.wall is None else {"wall": _wall_document(model.wall)}),
+        **({} if model.cable is None else {"cable": _cable_document(model.cable, of_joints)}),
         "fit": model.fit,
         "validation": model.validation,
         "provenance": model.provenance,
@@ -224,6 +229,17 @@ def _constants_document(constants: ControllerConstants, joints: list[str]) -> di
             for name, is_known, value, std in values
             if is_known
         },
+    }
+
+
+def _cable_document(
+    cable: Cable, of_joints: Callable[[Sequence[Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Resistances of the segments that end at the joints."""
+    segments = zip(cable.resistance.tolist(), cable.std.tolist(), strict=True)
+    return {
+        "unit": ranges.RESISTANCE.unit,
+        **of_joints([{"value": value, "std": std} for value, std in segments]),
     }
 
 
@@ -326,6 +342,7 @@ def _model(root: YamlTree) -> EnergyModel:
                 "payload_calibration", lambda n: _payload_calibration(n, names), None
             ),
             wall=keys.read("wall", _wall, None),
+            cable=keys.read("cable", lambda n: _cable(n, names), None),
             controller_constants=keys.read(
                 "controller_constants", lambda n: _controller_constants(n, names), None
             ),
@@ -540,6 +557,17 @@ def _controller_constants(node: YamlTree, joints: tuple[str, ...]) -> Controller
                 constants.torque_per_ampere[place] = ranges.TORQUE_PER_AMPERE(joint["value"])
                 constants.std[place] = _TORQUE_PER_AMPERE_STD(joint["std"])
     return constants
+
+
+def _cable(node: YamlTree, joints: tuple[str, ...]) -> Cable:
+    """Resistances of the segments of the cable, which end at the joints."""
+    found = []
+    with _record(node, ranges.RESISTANCE.unit, joints) as keys:
+        for name in joints:
+            with Record(keys[name]) as segment:
+                found.append([_SEGMENT(segment["value"]), _SEGMENT_STD(segment["std"])])
+    resistance, std = np.array(found).T
+    return Cable(resistance, std)
 
 
 def _payload_calibration(node: YamlTree, joints: tuple[str, ...]) -> PayloadCalibration:

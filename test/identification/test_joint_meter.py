@@ -1,0 +1,221 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Power of each joint from the voltage at the joints: arms whose cable and powers are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from test.identification.exact_arm import ExactArm
+from ur_energy_model.identification.joint_meter import (
+    BlockSums,
+    JointMeter,
+    JointPowerMeasurement,
+    NotMeasured,
+)
+from ur_energy_model.model.cable import typical_cable
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.generic import generic_model
+from ur_energy_model.telemetry.samples import Telemetry
+
+ARM = ExactArm()
+N = ARM.robot.dof
+SEGMENTS = np.array([0.11, 0.02, 0.02, 0.15, 0.11, 0.19])
+STEP = 0.014332
+FACTORS = np.array([1.05, 0.95, 1.0, 1.2, 0.9, 1.3])
+"""Power that the joints take over that of the arm that the model is made of."""
+
+
+def model_of_arm() -> EnergyModel:
+    """The model with the constants of the exact arm."""
+    model = generic_model(ARM.robot)
+    joints = tuple(
+        replace(
+            joint,
+            torque_constant=constant,
+            back_emf_constant=constant,
+            winding_resistance=ARM.resistance_factor * resistance,
+        )
+        for joint, constant, resistance in zip(
+            model.joints, ARM.torque_constant, ARM.robot.winding_resistance, strict=True
+        )
+    )
+    bus = replace(model.bus, driver=np.full(N, ARM.driver), drag=0.0, standby=ARM.standby)
+    return replace(model, joints=joints, bus=bus, current_delay=0.0)
+
+
+MODEL = model_of_arm()
+
+
+def joint_powers(telemetry: Telemetry) -> np.ndarray:
+    """True power of the joints with their drives [samples, n], W; currents without noise."""
+    current, speed = telemetry["target_current"], ARM.robot.gear_ratio * telemetry["actual_qd"]
+    copper = ARM.resistance_factor * ARM.robot.winding_resistance * current**2
+    return FACTORS * (copper + ARM.torque_constant * speed * current + ARM.driver * abs(current))
+
+
+def with_joint_voltages(
+    telemetry: Telemetry, *, seed: int = 0, segments: np.ndarray = SEGMENTS, every: int = 1
+) -> Telemetry:
+    """The recording with the voltages at the joints, renewed at every so many samples."""
+    random = np.random.default_rng([seed, 1])
+    voltage = telemetry["actual_robot_voltage"]
+    powers = joint_powers(telemetry)
+    behind = np.cumsum((powers / voltage[:, None])[:, ::-1], axis=1)[:, ::-1]
+    offset = 0.2 * random.standard_normal(N)
+    found = voltage[:, None] - offset - np.cumsum(segments * behind, axis=1)
+    found = found + 0.018 * random.standard_normal(found.shape)
+    held = np.arange(len(found)) // every * every
+    found = np.rint(found[held] / STEP) * STEP
+    noise = ARM.power_noise * random.standard_normal(len(voltage))
+    supply = np.maximum(ARM.standby + powers.sum(axis=1), 0.0) + noise
+    columns = {
+        **telemetry.columns,
+        "actual_joint_voltage": found,
+        "actual_robot_voltage": voltage + 0.015 * random.standard_normal(len(voltage)),
+        "actual_robot_current": supply / voltage,
+    }
+    return replace(telemetry, columns=columns)
+
+
+def recording(
+    seconds: float = 40.0, rate: float = 50.0, seed: int = 0, **options: object
+) -> Telemetry:
+    """A recording of the exact arm with joint voltages."""
+    return with_joint_voltages(
+        ARM.record(seconds, rate=rate, seed=seed),
+        seed=seed,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def measured(*telemetry: Telemetry, batch: int = 1000) -> JointPowerMeasurement | NotMeasured:
+    """Result of a meter with the arm's model."""
+    meter = JointMeter(MODEL)
+    for each in telemetry:
+        meter.start_recording()
+        for start in range(0, len(each), batch):
+            meter.accumulate(each.cut(slice(start, start + batch)))
+    return meter.result()
+
+
+def truth(telemetry: Telemetry) -> np.ndarray:
+    """Energy of the joints while the arm moves [n], J."""
+    moving = (np.abs(telemetry["actual_qd"]) > 0.003).any(axis=1)
+    return np.asarray(joint_powers(telemetry)[moving].sum(axis=0) / telemetry.info.rate)
+
+
+@pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
+def test_the_energy_of_each_joint_is_measured_within_its_interval(rate: float) -> None:
+    deviations = []
+    for seed in range(12):
+        telemetry = recording(60.0, rate, seed)
+        found = measured(telemetry)
+        assert isinstance(found, JointPowerMeasurement), found
+        energies = np.array([joint.measured for joint in found.joints])
+        std = np.array([joint.measured_std for joint in found.joints])
+        deviations.append((energies - truth(telemetry)) / std)
+    z = np.array(deviations)
+    assert 0.7 <= np.sqrt(np.mean(z**2)) <= 1.2
+    assert 0.90 <= np.mean(np.abs(z) < 1.96) <= 0.99
+
+
+def test_the_cable_is_found() -> None:
+    found = measured(*(recording(60.0, 125.0, seed) for seed in range(4)))
+    assert isinstance(found, JointPowerMeasurement)
+    off = (found.cable.resistance - SEGMENTS) / found.cable.std
+    assert np.abs(off).max() < 3.5
+    assert (found.cable.std < typical_cable(N, "e-series").std).all()
+
+
+def test_the_batches_of_a_recording_do_not_matter() -> None:
+    telemetry = recording()
+    one, other = measured(telemetry), measured(telemetry, batch=37)
+    assert isinstance(one, JointPowerMeasurement)
+    assert isinstance(other, JointPowerMeasurement)
+    for a, b in zip(one.joints, other.joints, strict=True):
+        assert abs(a.measured - b.measured) < 0.1 * a.measured_std
+
+
+def test_readings_that_cannot_be_are_left_out() -> None:
+    telemetry = recording()
+    voltages = telemetry["actual_joint_voltage"].copy()
+    voltages[100:2000:50] = 0.0
+    voltages[33, 2] = np.nan
+    damaged = replace(telemetry, columns={**telemetry.columns, "actual_joint_voltage": voltages})
+    one, other = measured(telemetry), measured(damaged)
+    assert isinstance(one, JointPowerMeasurement)
+    assert isinstance(other, JointPowerMeasurement)
+    for a, b in zip(one.joints, other.joints, strict=True):
+        assert abs(a.measured - b.measured) < 2 * a.measured_std
+
+
+def without(telemetry: Telemetry, name: str) -> Telemetry:
+    """The recording without a field."""
+    columns = {key: values for key, values in telemetry.columns.items() if key != name}
+    return replace(telemetry, columns=columns)
+
+
+def constant(telemetry: Telemetry) -> Telemetry:
+    """The recording with the same voltage at all times."""
+    values = np.full_like(telemetry["actual_joint_voltage"], 48.0)
+    columns = {**telemetry.columns, "actual_joint_voltage": values}
+    columns["actual_robot_voltage"] = np.full(len(values), 48.1)
+    return replace(telemetry, columns=columns)
+
+
+def at_rest(telemetry: Telemetry) -> Telemetry:
+    """The recording of an arm that stands still."""
+    columns = {**telemetry.columns, "actual_qd": np.zeros_like(telemetry["actual_qd"])}
+    return replace(telemetry, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        (lambda each: without(each, "actual_joint_voltage"), "actual_joint_voltage"),
+        (lambda each: without(each, "actual_robot_current"), "bus power"),
+        (constant, "constant"),
+        (at_rest, "motion"),
+        (lambda each: each.cut(slice(0, 60)), "motion"),
+    ],
+)
+def test_where_it_cannot_measure_it_names_the_reason(changed: object, word: str) -> None:
+    found = measured(changed(recording()))  # type: ignore[operator]
+    assert isinstance(found, NotMeasured)
+    assert word in found.reason
+
+
+def test_voltages_of_something_else_than_a_chain_are_refused() -> None:
+    telemetry = recording(60.0, 125.0)
+    voltages = telemetry["actual_joint_voltage"][:, [3, 5, 0, 1, 4, 2]]
+    columns = {**telemetry.columns, "actual_joint_voltage": voltages}
+    found = measured(replace(telemetry, columns=columns))
+    assert isinstance(found, NotMeasured)
+
+
+def test_voltages_that_are_sampled_slowly_are_averaged_longer() -> None:
+    telemetry = recording(120.0, 125.0, every=25)
+    found = measured(telemetry)
+    assert isinstance(found, JointPowerMeasurement)
+    assert found.note is not None
+    deviations = np.array([joint.measured for joint in found.joints]) - truth(telemetry)
+    std = np.array([joint.measured_std for joint in found.joints])
+    assert np.abs(deviations / std).max() < 3.0
+
+
+def test_block_sums_are_the_covariances_of_block_means() -> None:
+    random = np.random.default_rng(3)
+    time = np.arange(1000) / 100.0
+    values = random.standard_normal((1000, 4)) + 40.0
+    sums = BlockSums(0.1, 4)
+    for start in range(0, 1000, 7):
+        sums.add(time[start : start + 7], values[start : start + 7])
+    sums.finish_recording()
+    means = values.reshape(100, 10, 4).mean(axis=1)
+    expected = np.cov(means.T, bias=True)
+    np.testing.assert_allclose(sums.covariance(0), expected, rtol=1e-9, atol=1e-12)

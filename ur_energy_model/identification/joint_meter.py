@@ -1,0 +1,593 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""Power of each joint, measured: the voltage at the joints as a power meter.
+
+The drop of voltage along the cable (model/cable.py) depends on how much current each joint takes,
+and the current at the supply is the sum. With the power that a model computes from the measured
+currents of joint i, losses p_i and converted power c_i, each divided by the joint's voltage,
+
+    bus current     = constant + sum_i (f_i p_i + g_i c_i)
+    V_bus - V_j     = constant_j + sum_i (R_1 + ... + R_min(i, j)) (f_i p_i + g_i c_i).
+
+The factors f and g are measured over modelled power. Their prior is so wide that the model gives
+the form of the power over time and not its size. Constants are free, so that only changes of
+the power count. Factors and resistances R are fitted together: nonlinear least squares (Gauss and
+Newton) on sums of products of block means, with the residuals' covariance between the channels as
+found. All joints share the noise of the bus voltage and the power that no joint explains.
+
+Standard deviations are those of correlated residuals (Newey and West, Econometrica 55, 1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ur_energy_model.energy.meter import GapRule
+from ur_energy_model.energy.motor_powers import MeasuredMotion, MeasuredPowers
+from ur_energy_model.energy.powers import MEASURED_FIELDS
+from ur_energy_model.identification.power_structures import (
+    STANDSTILL_SPEED,
+    PowerRows,
+    breaking_away,
+)
+from ur_energy_model.model.cable import Cable, typical_cable
+from ur_energy_model.model.drives import Drives
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.robot_modes import BRAKES_RELEASED
+from ur_energy_model.telemetry.bag.reader import iterate_bag
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Mask
+
+if TYPE_CHECKING:
+    from ur_energy_model.identification.recording import SessionData
+
+JOINT_VOLTAGE = "actual_joint_voltage"
+METER_FIELDS = (*MEASURED_FIELDS, JOINT_VOLTAGE)
+"""Fields that the meter reads."""
+
+FACTOR_STD = 1.0  # prior deviation of measured over modelled power, common to both parts of a joint
+PART_STD = 0.5  # prior deviation of each part of a joint's power from the common factor
+METER_ERROR = 0.01
+"""Relative error of a measured joint energy that no residual shows: gain errors of the voltages (up
+to 0.26 V of 48 V), a delay of a cycle between currents and voltages."""
+
+BLOCKS = (0.1, 0.5, 2.0)
+"""Durations of block means [s]. The shortest is used unless the voltages are slower than that."""
+_PERIODS = 4.0  # least block duration, in periods of the voltages where they are sampled slowly
+_SLOW = 1.5  # period of the voltages over that of the samples from which they are sampled slowly
+_AVERAGED = 0.8  # drop per current of short over that of longer blocks where they are averaged
+_LATE = 0.05  # least relative error of voltages that are sampled slowly or averaged
+_LAGS = 10  # blocks over which residuals may be correlated
+_LEAST_BLOCKS = 40
+_LEAST_MOTION = 3.0  # least time in motion [s]
+_LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
+_IMPLAUSIBLE = 0.15  # share of the bus voltage above which a drop is a fault of the reading
+_FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
+_DISCHARGE = 0.3  # time until the capacitor no longer does [s]
+_MOST_MISFIT = 10.0
+"""Structure test: weighted squares that the chain leaves and free coefficients do not, per degree
+of freedom and corrected for correlation. Recordings of four arms have 0.5 to 4."""
+_NEGATIVE = 3.0  # deviations by which a resistance may be negative
+_ROUNDS = 60
+
+
+class JointEnergy(NamedTuple):
+    """Energy that one joint takes from the cable while the arm moves: motor and drive [J]."""
+
+    joint: str
+    modelled: float
+    modelled_std: float
+    measured: float
+    measured_std: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Entry of METRICS."""
+        size = abs(self.modelled)
+        return {
+            "joint": self.joint,
+            "modelled_J": self.modelled,
+            "modelled_std_J": self.modelled_std,
+            "measured_J": self.measured,
+            "measured_std_J": self.measured_std,
+            "ratio": self.measured / self.modelled if size > 0 else None,
+            "ratio_std": self.measured_std / size if size > 0 else None,
+        }
+
+
+@dataclass(frozen=True)
+class JointPowerMeasurement:
+    """What joint voltages show of an arm with n joints."""
+
+    cable: Cable
+    joints: tuple[JointEnergy, ...]
+    # Measured over modelled losses and converted power of each joint [2 n], in this order
+    factors: Array
+    covariance: Array  # of the factors [2 n, 2 n]
+    residual: Array  # RMS of the bus current [A] and of the drops to each joint [V], [1 + n]
+    misfit: float  # see _MOST_MISFIT
+    note: str | None  # how the meter is less sharp than usual, one line
+
+
+class NotMeasured(NamedTuple):
+    """Why joint voltages show nothing of an arm."""
+
+    reason: str  # one line
+
+
+class JointMeter:
+    """Accumulates recordings of one arm, whose powers a model computes from measured currents.
+
+    `cable`: what is known of its cable; None for that of any arm of the generation.
+    Memory does not grow with the length of the recordings.
+    """
+
+    def __init__(self, model: EnergyModel, cable: Cable | None = None) -> None:
+        self._model, n = model, model.dof
+        self._drives = Drives(model.joints, model.bus, model.session)
+        self._cable = cable or typical_cable(n, model.description().generation)
+        self._sums = [BlockSums(duration, 3 * n + 1) for duration in BLOCKS]
+        # Integrals over the time in motion: i^2, speed times i, |i| and |speed| [4, n]
+        self._integrals = np.zeros((4, n))
+        self._moving = 0.0  # time in motion [s]
+        self._seen = {"voltage": False, "bus": False, "samples": 0}
+        # Samples at which the bus voltage changed, at which a joint voltage did, time [s]
+        self._bus_changes, self._joint_changes, self._time = 0, 0, 0.0
+        self.start_recording()
+
+    def start_recording(self) -> None:
+        """Start another recording of the arm."""
+        for sums in self._sums:
+            sums.finish_recording()
+        self._powers = MeasuredPowers(self._model)
+        self._gaps = GapRule()
+        self._rested = -np.inf
+        self._last_voltages: Array | None = None
+
+    def accumulate(self, telemetry: Telemetry) -> None:
+        """Accumulate consecutive samples."""
+        self._seen["samples"] += len(telemetry)
+        self._seen["voltage"] |= JOINT_VOLTAGE in telemetry
+        self._seen["bus"] |= "actual_robot_current" in telemetry
+        rows = _meter_rows(telemetry)
+        if rows is None or not len(rows.power.time):
+            return
+        power = rows.power
+        steps = self._gaps(power.time).bridged
+        motion = self._powers.motion(steps, power.qd, power.current)
+        losses, converted = self._parts(motion)
+        moving = (np.abs(power.qd) > STANDSTILL_SPEED).any(axis=1)
+        speed = self._drives.gear_ratio * motion.qd
+        terms = (motion.current**2, speed * motion.current, np.abs(motion.current), np.abs(speed))
+        self._integrals += np.stack([(steps * moving) @ term for term in terms])
+        self._moving += float(steps[moving].sum())
+        self._count_changes(rows, steps)
+        demand = (losses + converted).sum(axis=1) + self._model.session.standby
+        usable = self._fed_by_supply(power.time, demand) & ~breaking_away(power)
+        drop = rows.bus_voltage[:, None] - rows.voltage
+        values = np.column_stack(
+            [losses / rows.voltage, converted / rows.voltage, rows.bus_current, drop]
+        )
+        for sums in self._sums:
+            sums.add(power.time[usable], values[usable])
+
+    def _parts(self, motion: MeasuredMotion) -> tuple[Array, Array]:
+        """Losses and converted power of each joint with its drive [samples, n], W."""
+        drives, bus = self._drives, self._model.bus
+        speed = drives.gear_ratio * motion.qd
+        losses = drives.winding_resistance * motion.current**2
+        losses = losses + bus.driver * np.abs(motion.current) + bus.drag * np.abs(speed)
+        return losses, drives.back_emf_constant * speed * motion.current
+
+    def _fed_by_supply(self, time: Array, demand: Array) -> Mask:
+        """Samples whose power comes from the supply and not from the bus capacitor [samples]."""
+        if time[0] < self._rested:
+            self._rested = -np.inf
+        resting = np.where(demand > _FLOOR, -np.inf, time)
+        last = np.maximum.accumulate(np.append(self._rested, resting))
+        self._rested = float(last[-1])
+        return np.asarray(time - last[1:] > _DISCHARGE)
+
+    def _count_changes(self, rows: _MeterRows, steps: Array) -> None:
+        """Count the samples whose voltages differ from those before."""
+        now = np.column_stack([rows.bus_voltage, rows.voltage])
+        before = now[:1] if self._last_voltages is None else self._last_voltages
+        changed = np.diff(np.concatenate([before, now]), axis=0) != 0
+        self._last_voltages = now[-1:]
+        bus_changed = changed[:, 0]
+        self._bus_changes += int(bus_changed.sum())
+        self._joint_changes += int(changed[bus_changed, 1:].any(axis=1).sum())
+        self._time += float(steps[bus_changed].sum())
+
+    def result(self) -> JointPowerMeasurement | NotMeasured:
+        """Cable and joint energies of all recordings so far."""
+        for sums in self._sums:
+            sums.finish_recording()
+        reason = self._unusable()
+        if reason is not None:
+            return NotMeasured(reason)
+        sharp, note = self._sharp_enough()
+        if sharp is None:
+            return NotMeasured(note or "")
+        fit = fit_cable(sharp, self._cable)
+        n = self._model.dof
+        names = [joint.name for joint in self._model.joints]
+        worst = int(np.argmin(fit.values[:n] / fit.std[:n]))
+        if fit.values[worst] < -_NEGATIVE * fit.std[worst]:
+            return NotMeasured(
+                f"the cable to {names[worst]} has a negative resistance "
+                f"({fit.values[worst]:.3f} ohm): the joint voltages are not those of a chain"
+            )
+        if not fit.misfit < _MOST_MISFIT:
+            return NotMeasured(
+                f"the drops of the joint voltages are not those of a chain ({fit.misfit:.0f} times "
+                f"the noise, most at {names[fit.worst]})"
+            )
+        error = METER_ERROR if note is None else float(np.hypot(METER_ERROR, self._late(sharp)))
+        joints = self._energies(fit, error)
+        cable = Cable(fit.values[:n], fit.std[:n])
+        covariance = fit.covariance[n:, n:]
+        return JointPowerMeasurement(
+            cable, joints, fit.values[n:], covariance, fit.residual, fit.misfit, note
+        )
+
+    def _unusable(self) -> str | None:
+        """Why the recordings cannot show the power of joints; None if they may."""
+        if not self._seen["voltage"]:
+            return f"no {JOINT_VOLTAGE} recorded"
+        if not self._seen["bus"]:
+            return "no bus power recorded"
+        if not self._sums[0].count:
+            return "no samples with joint voltages, currents and bus power, brakes released"
+        if self._moving < _LEAST_MOTION:
+            return f"{self._moving:.1f} s of motion, {_LEAST_MOTION:.0f} s are needed"
+        n = self._model.dof
+        variance = np.diag(self._sums[0].covariance(0))
+        if not (variance[2 * n + 1 :] > 0).all():
+            return "joint voltages are constant"
+        volts = 48.0
+        both = slice(0, 2 * n)
+        spread = volts * np.sqrt(max(float(self._sums[0].covariance(0)[both, both].sum()), 0.0))
+        if spread < _LEAST_POWER:
+            return f"the power of the joints changes by {spread:.1f} W only"
+        return None
+
+    def _sharp_enough(self) -> tuple[BlockSums | None, str | None]:
+        """Block means that joint voltages can follow, and a line where these are long."""
+        period = self._time / max(self._bus_changes, 1)
+        updates = self._time / max(self._joint_changes, 1)
+        slow = updates > _SLOW * period
+        least = _PERIODS * updates if slow else 0.0
+        found: BlockSums | None = None
+        words = f"joint voltages are sampled every {updates:.2g} s"
+        for place, sums in enumerate(self._sums):
+            if sums.duration < least:
+                continue
+            found = sums
+            longer = self._sums[min(place + 1, len(self._sums) - 1)]
+            if longer.count < _LEAST_BLOCKS:
+                break
+            if self._slope(sums) > _AVERAGED * self._slope(longer):
+                break
+            words = "joint voltages follow the current slowly or are averaged"
+        if found is None or found.count < _LEAST_BLOCKS:
+            seconds = 0 if found is None else found.count * found.duration
+            why = f"{words}, " if slow else ""
+            return None, f"{why}{seconds:.0f} s of usable samples are too few"
+        note = f"{words}: means over {found.duration:g} s"
+        return found, None if found is self._sums[0] else note
+
+    def _late(self, sums: BlockSums) -> float:
+        """Share of a block's power by which voltages that are sampled slowly may be wrong."""
+        updates = self._time / max(self._joint_changes, 1)
+        return max(0.5 * updates / sums.duration, _LATE)
+
+    def _slope(self, sums: BlockSums) -> float:
+        """Mean drop of voltage over the bus current [ohm]."""
+        covariance, bus = sums.covariance(0), 2 * self._model.dof
+        return float(covariance[bus, bus + 1 :].mean() / max(covariance[bus, bus], 1e-12))
+
+    def _energies(self, fit: CableFit, error: float) -> tuple[JointEnergy, ...]:
+        """Modelled and measured energy of every joint while the arm moves.
+
+        `error`: of the meter, relative, which no residual shows.
+        """
+        n, drives, bus = self._model.dof, self._drives, self._model.bus
+        squares, products, sizes, speeds = self._integrals
+        losses = drives.winding_resistance * squares + bus.driver * sizes + bus.drag * speeds
+        converted = drives.back_emf_constant * products
+        errors = drives.resistance_errors * squares + drives.back_emf_errors * products
+        errors = errors + drives.driver_errors * sizes + drives.drag_errors * speeds
+        found = []
+        for j, joint in enumerate(self._model.joints):
+            weights = np.zeros(3 * n)
+            weights[n + j] = losses[j]
+            weights[2 * n + j] = converted[j]
+            measured = float(weights @ fit.values)
+            variance = float(weights @ fit.covariance @ weights)
+            of_meter = error * float(np.hypot(losses[j], converted[j]))
+            found.append(
+                JointEnergy(
+                    joint=joint.name,
+                    modelled=float(losses[j] + converted[j]),
+                    modelled_std=float(np.linalg.norm(errors[:, j])),
+                    measured=measured,
+                    measured_std=float(np.hypot(np.sqrt(variance), of_meter)),
+                )
+            )
+        return tuple(found)
+
+
+class _MeterRows(NamedTuple):
+    """Samples with finite and plausible values while the brakes are released."""
+
+    power: PowerRows
+    bus_voltage: Array  # [samples], V
+    bus_current: Array  # [samples], A
+    voltage: Array  # of the joints [samples, n], V
+
+
+def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
+    """The samples that the meter can use; None where a field is missing."""
+    names = ("actual_qd", "actual_current", "actual_robot_voltage", "actual_robot_current")
+    if any(name not in telemetry for name in (*names, JOINT_VOLTAGE)):
+        return None
+    telemetry = telemetry.distinct()
+    qd, current, bus_voltage, bus_current = (telemetry[name] for name in names)
+    voltage = telemetry[JOINT_VOLTAGE]
+    mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(qd), 7.0)
+    good = np.isfinite(bus_voltage) & np.isfinite(bus_current) & (bus_voltage > 0)
+    for values in (qd, current, voltage):
+        good &= np.isfinite(values).all(axis=1)
+    drop = np.abs(bus_voltage[:, None] - voltage)
+    good &= (drop < _IMPLAUSIBLE * bus_voltage[:, None]).all(axis=1)
+    good &= np.isin(mode, BRAKES_RELEASED)
+    power = PowerRows(
+        telemetry.time[good],
+        qd[good],
+        current[good],
+        (bus_voltage * bus_current)[good],
+        mode[good],
+    )
+    return _MeterRows(power, bus_voltage[good], bus_current[good], voltage[good])
+
+
+@dataclass
+class BlockSums:
+    """Means of `width` channels over blocks of time, and the products of these, over recordings."""
+
+    duration: float  # of a block [s]
+    width: int
+    count: int = 0  # number of blocks
+    # Sums of products of block means with those of 0 to _LAGS blocks later, less the means of each
+    # recording [1 + lags, width, width]
+    products: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.products = np.zeros((1 + _LAGS, self.width, self.width))
+        self._start()
+
+    def _start(self) -> None:
+        self._waiting_time = np.zeros(0)
+        self._waiting = np.zeros((0, self.width))
+        self._tail = np.zeros((0, self.width))  # the last block means
+        self._number, self._sum = 0, np.zeros(self.width)
+        self._raw = np.zeros_like(self.products)
+        self._reference: Array | None = None  # subtracted from all values of a recording
+
+    def add(self, time: Array, values: Array) -> None:
+        """Add consecutive samples [samples], s, and [samples, width]."""
+        if not len(time):
+            return
+        time = np.concatenate([self._waiting_time, time])
+        values = np.concatenate([self._waiting, values])
+        number = np.floor(time / self.duration + 1e-6)
+        complete = number != number[-1]
+        self._waiting_time, self._waiting = time[~complete], values[~complete]
+        self._add_blocks(number[complete], values[complete])
+
+    def _add_blocks(self, number: Array, values: Array) -> None:
+        """Add the means of whole blocks."""
+        if not len(number):
+            return
+        starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0))
+        counts = np.diff(np.append(starts, len(number)))
+        means = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+        if self._reference is None:
+            self._reference = means[0]
+        means = means - self._reference
+        known = len(self._tail)
+        joined = np.concatenate([self._tail, means])
+        for lag in range(1 + _LAGS):
+            first = max(known, lag)
+            if first < len(joined):
+                self._raw[lag] += joined[first - lag : len(joined) - lag].T @ joined[first:]
+        self._tail = joined[-_LAGS:]
+        self._number += len(means)
+        self._sum += means.sum(axis=0)
+
+    def finish_recording(self) -> None:
+        """Include the recording, whose mean values are not used."""
+        self._add_blocks(np.zeros(len(self._waiting)), self._waiting)
+        if self._number > 1:
+            mean = self._sum / self._number
+            for lag in range(1 + _LAGS):
+                pairs = max(self._number - lag, 0)
+                self.products[lag] += self._raw[lag] - pairs * np.outer(mean, mean)
+            self.count += self._number
+        self._start()
+
+    def covariance(self, lag: int) -> Array:
+        """Covariance of block means with those `lag` blocks later [width, width]."""
+        return np.asarray(self.products[lag] / max(self.count, 1))
+
+
+class CableFit(NamedTuple):
+    """Resistances [n] and factors of losses [n] and of converted power [n], in this order."""
+
+    values: Array  # [3 n]
+    covariance: Array  # [3 n, 3 n]
+    residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
+    misfit: float  # see _MOST_MISFIT
+    worst: int  # joint whose drop the chain explains least
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations [3 n]."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
+    """Resistances and factors that explain the bus current and the drops of voltage.
+
+    `sums`: of losses over voltage [n], converted power over voltage [n], bus current, drops [n].
+    `cable`: prior of the resistances.
+    """
+    n = len(cable.resistance)
+    prior, precision = _prior(cable)
+    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    columns = sums.products[0][known, known]
+    shared = sums.products[0][known, shown]
+    freedom = max(sums.count - 1 - 2 * n, 1)
+    values = prior
+    weight: Array = np.zeros((n + 1, n + 1))
+    for _ in range(_ROUNDS):
+        coefficients, slopes = _chain(values, n)
+        noise = _residual_products(sums.products[0], coefficients, n) / freedom
+        weight = np.asarray(np.linalg.inv(noise + 1e-12 * np.eye(n + 1)))
+        information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+        left = shared.T - coefficients @ columns
+        gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
+        step = np.linalg.solve(information + precision, gradient + precision @ (prior - values))
+        values = values + np.clip(step, -0.5, 0.5)
+        if np.abs(step).max() < 1e-6:
+            break
+    bread = np.linalg.inv(information + precision)
+    meat = _score_covariance(sums, coefficients, slopes, weight, freedom)
+    covariance = bread @ (meat + precision) @ bread
+    wider = np.sqrt(np.maximum(np.diag(bread) / np.diag(covariance), 1.0))
+    covariance = wider[:, None] * covariance * wider
+    inflation = float(np.trace(bread @ meat) / max(np.trace(bread @ information), 1e-12))
+    misfits = _misfits(columns, left, weight)
+    degrees = max((n + 1) * np.linalg.matrix_rank(columns) - 3 * n, 1)
+    return CableFit(
+        values=values,
+        covariance=covariance,
+        residual=np.sqrt(np.diag(noise)),
+        misfit=float(misfits.sum()) / degrees / max(inflation, 1.0),
+        worst=int(np.argmax(misfits[1:])),
+    )
+
+
+def _prior(cable: Cable) -> tuple[Array, Array]:
+    """Mean [3 n] and inverse covariance [3 n, 3 n] of resistances and factors."""
+    n = len(cable.resistance)
+    mean = np.concatenate([cable.resistance, np.ones(2 * n)])
+    covariance = np.zeros((3 * n, 3 * n))
+    covariance[:n, :n] = np.diag(cable.std**2)
+    own, common = PART_STD**2, FACTOR_STD**2
+    losses, converted = slice(n, 2 * n), slice(2 * n, 3 * n)
+    for rows in (losses, converted):
+        for others in (losses, converted):
+            covariance[rows, others] = common * np.eye(n)
+    covariance[n:, n:] += own * np.eye(2 * n)
+    return mean, np.asarray(np.linalg.inv(covariance))
+
+
+def _chain(values: Array, n: int) -> tuple[Array, Array]:
+    """Coefficients of bus current and drops [1 + n, 2 n], and their slopes [3 n, 1 + n, 2 n]."""
+    resistance, factors = values[:n], values[n:]
+    joint = np.arange(n)
+    passed = np.minimum(joint[:, None], joint)  # last segment common to drop j and current i
+    whole = np.cumsum(resistance)[passed]
+    shares = np.concatenate([np.ones((1, n)), whole])
+    shares = np.concatenate([shares, shares], axis=1)
+    coefficients = shares * factors
+    slopes = np.zeros((3 * n, 1 + n, 2 * n))
+    for k in range(n):
+        through = np.tile(passed >= k, (1, 2))
+        slopes[k, 1:] = through * factors
+    each = np.arange(2 * n)
+    slopes[n + each, :, each] = shares.T
+    return coefficients, slopes
+
+
+def _residual_products(products: Array, coefficients: Array, n: int) -> Array:
+    """Sums of products of residuals [1 + n, 1 + n], from those of the channels."""
+    left = np.concatenate([-coefficients, np.eye(n + 1)], axis=1)
+    return np.asarray(left @ products @ left.T)
+
+
+def _score_covariance(
+    sums: BlockSums, coefficients: Array, slopes: Array, weight: Array, freedom: int
+) -> Array:
+    """Covariance of the gradient with residuals that are correlated over time [3 n, 3 n].
+
+    Residuals are taken to be independent of the motion, so that the covariances of both multiply.
+    """
+    n = len(weight) - 1
+    known = slice(0, 2 * n)
+    weighted = np.einsum("aij,ik->akj", slopes, weight)
+    lags = min(_LAGS, sums.count // 5)
+    total = np.zeros((3 * n, 3 * n))
+    for lag in range(1 + lags):
+        noise = _residual_products(sums.products[lag], coefficients, n) / freedom
+        motion = sums.products[lag][known, known]
+        part = np.einsum("aij,ik,bkl,jl->ab", weighted, noise, weighted, motion, optimize=True)
+        share = 1.0 - lag / (1.0 + lags)
+        total += share * (part if lag == 0 else part + part.T)
+    return total
+
+
+def _misfits(columns: Array, left: Array, weight: Array) -> Array:
+    """Weighted squares of each channel that free coefficients would explain besides [1 + n]."""
+    beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
+    return np.asarray(np.einsum("ij,kj,ik->i", beyond, left, weight))
+
+
+# Recordings.
+
+
+def meter_of(
+    model: EnergyModel, recordings: Iterable[SessionData], cable: Cable | None = None
+) -> JointMeter:
+    """A meter that has accumulated recordings of one arm."""
+    meter = JointMeter(model, cable)
+    for recording in recordings:
+        meter.start_recording()
+        for part in _samples(recording):
+            meter.accumulate(part)
+    return meter
+
+
+def _samples(recording: SessionData) -> Iterable[Telemetry]:
+    """Samples of a recording that are kept, or those of the bag where none are."""
+    if recording.kept is None:
+        return iterate_bag(recording.path, METER_FIELDS)
+    return recording.samples_kept
+
+
+def joint_power(
+    model: EnergyModel, recording: SessionData, cable: Cable | None = None
+) -> list[dict[str, Any]]:
+    """Entry `joint_power` of METRICS: modelled and measured energy of each joint.
+
+    `cable`: what is known of the arm's cable from other recordings.
+    """
+    found = meter_of(model, [recording], cable).result()
+    if isinstance(found, NotMeasured):
+        nothing = dict.fromkeys(("modelled_J", "modelled_std_J", "measured_J", "measured_std_J"))
+        empty = {**nothing, "ratio": None, "ratio_std": None, "reason": found.reason}
+        return [{"joint": joint.name, **empty} for joint in model.joints]
+    note = {} if found.note is None else {"note": found.note}
+    return [{**joint.as_json(), **note} for joint in found.joints]
+
+
+def with_cable(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:
+    """The model with the cable that recordings of its arm show, if they do."""
+    found = meter_of(model, recordings).result()
+    return model if isinstance(found, NotMeasured) else replace(model, cable=found.cable)
