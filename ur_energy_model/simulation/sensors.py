@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -40,6 +41,31 @@ _DRAWS = 256  # cycles whose noise is drawn at once
 _RESTING = 2e-4  # speed below which arms report exactly zero [rad/s]
 
 
+class SimulatedCable(NamedTuple):
+    """The cable that supplies n joints in a chain, and the offsets of their voltage sensors."""
+
+    resistance: Array  # of the segment that ends at each joint [n], ohm
+    offset: Array  # [n], V
+
+    def voltages(self, bus: float, power: Array) -> Array:
+        """Voltages that the joints report [n], V, at a bus voltage and powers of the joints [n]."""
+        voltages = np.full(len(power), bus)
+        for _ in range(2):  # the current depends on the voltage by about one percent
+            behind = np.cumsum((power / voltages)[::-1])[::-1]
+            voltages = bus - np.cumsum(self.resistance * behind)
+        return np.asarray(voltages - self.offset)
+
+
+def draw_cable(seed: int, joints: int) -> SimulatedCable:
+    """Cable and voltage sensors of arm number `seed`, from a random stream of its own."""
+    table = constants()["cable"]
+    random = np.random.default_rng([seed, 20261130])
+    typical = np.array(table["resistance"])[np.minimum(np.arange(joints), 5)]
+    factors = np.exp(table["spread"] * random.standard_normal(joints))
+    offsets = table["voltage_offset"] * random.standard_normal(joints)
+    return SimulatedCable(typical * factors, offsets)
+
+
 class Sensors:
     """Noise and quantisation of all measured channels.
 
@@ -52,7 +78,7 @@ class Sensors:
         self._table, bus = constants()["sensors"], constants()["bus"]
         self._joints = n = len(parameters.gear_ratio)
         self._count = 2 * np.pi / self._table["encoder_counts"]
-        self._cables = float(bus["joint_cable_resistance"]) * (1.0 + np.arange(n)) / n
+        self._cable = draw_cable(parameters.seed, n)
         self._open = float(bus["open_voltage"])
         self._force = np.array(self._table["force_noise"])
         self._pool = np.empty((0, 0))
@@ -72,12 +98,21 @@ class Sensors:
         return joints, row[4 * n : -9].tolist()
 
     def read(
-        self, q: Array, qd: Array, current: Array, temperature: Array, bus: Bus, *, powered: bool
+        self,
+        q: Array,
+        qd: Array,
+        current: Array,
+        temperature: Array,
+        bus: Bus,
+        joint_power: Array,
+        *,
+        powered: bool,
     ) -> dict[str, RtdeValue]:
         """Draw new noise; returns the measured RTDE fields by name.
 
         From position and speed of the links [n], current of the motors [n], A, temperature of
-        the joints [n], degC, and the bus; `powered` while the arm is switched on.
+        the joints [n], degC, the bus, and the power that each joint takes with its drive [n], W;
+        `powered` while the arm is switched on.
         """
         table = self._table
         (speed, of_current, of_drives, _), (of_voltage, of_supply, of_main, of_time) = self._draw()
@@ -90,7 +125,7 @@ class Sensors:
             # The noise of the current gives the specified noise of the power.
             deviation = self._parameters.power_noise / max(bus.voltage, 1.0)
             supply = _round(bus.current + deviation * of_supply, table["current_step"])
-            at_joints = bus.voltage - self._cables * bus.current
+            at_joints = self._cable.voltages(bus.voltage, joint_power)
             at_joints = at_joints + table["joint_voltage_noise"] * of_drives
             drives = np.asarray(np.rint(at_joints / step) * step)
         else:

@@ -277,6 +277,7 @@ class SimulatedArm:
             state[CURRENT],
             self._balance.temperature,
             self._balance.bus,
+            self._balance.joint_power,
             powered=supply.powered,
         )
         self.outputs |= {

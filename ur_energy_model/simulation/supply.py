@@ -283,6 +283,7 @@ class EnergyBalance:
         bus: supply, capacitance and braking resistor.
         wall: the control box in front of it, drawn from the number of the arm.
         ambient, temperature: of the air and of the joints [n], degC.
+        joint_power: that each joint takes with its drive, mean over the last cycle [n], W.
     """
 
     def __init__(
@@ -295,6 +296,7 @@ class EnergyBalance:
         self._thermal_step = max(1, round(THERMAL_STEP / dt)) * dt
         self._passed = self._driver = self._standby = self._wall = 0.0
         self._drives, self._heated = np.zeros((5, n)), np.zeros(n)
+        self.joint_power = p.standby_heat.copy()
 
     def integrate(self, drives: Array, supply: PowerSupply) -> bool:
         """Integrate one cycle; returns whether the joint temperatures changed.
@@ -305,6 +307,8 @@ class EnergyBalance:
         spent = drives - self._drives
         self._drives = drives.copy()
         driver = p.driver_loss * float(spent[ABS_CURRENT].sum())
+        taken = spent[SHAFT] + spent[COPPER] + p.driver_loss * spent[ABS_CURRENT]
+        self.joint_power = p.standby_heat + taken / dt
         standby = dt * supply.standby(p.standby_power, len(p.gear_ratio))
         self._driver += driver
         self._standby += standby
