@@ -28,10 +28,11 @@ from ur_energy_model.report.chart import Line, LineChart
 from ur_energy_model.report.recording_charts import (
     bus_chart,
     energy_split_chart,
+    joint_power_chart,
     recording_charts,
     stack_chart,
 )
-from ur_energy_model.report.report import energy_table
+from ur_energy_model.report.report import energy_table, joint_power_table
 from ur_energy_model.report.shift import (
     cycle_table,
     kinds_of_cycles,
@@ -143,6 +144,36 @@ def test_a_recording_without_a_channel_lacks_its_figures_only(
     assert {chart.key for chart in charts} == PAPER_FIGURES - missing
     with pytest.raises(MissingFieldError, match="actual_current"):
         analyse(model, make_bag(without(telemetry, "actual_current"), "tuesday"))
+
+
+def test_the_measured_energy_of_joints_is_drawn_beside_the_modelled_one(
+    analysis: Analysis, tmp_path: Path
+) -> None:
+    measured = [3.0, 2.5, -1.0]
+    joints = [
+        {
+            "joint": name, "modelled_J": 2.0, "modelled_std_J": 0.5, "measured_J": energy,
+            "measured_std_J": 0.25, "ratio": energy / 2.0, "ratio_std": 0.125,
+        }
+        for name, energy in zip(("a", "b", "c"), measured, strict=True)
+    ]  # fmt: skip
+    chart = joint_power_chart(joints, "monday")
+    assert chart is not None
+    modelled, shown = chart.bars
+    assert modelled.values.tolist() == [2.0, 2.0, 2.0]
+    assert shown.values.tolist() == measured
+    assert shown.half_width == pytest.approx(np.full(3, 1.96 * 0.25), rel=1e-3)
+    assert figures.save_chart(chart, tmp_path)
+    assert chart.key in {each.key for each in recording_charts(analysis, joint_power=joints)}
+    table = joint_power_table({"joint_power": joints}, "monday")
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["a", "b", "c"]
+    absent = [{"joint": "a", "reason": "no actual_joint_voltage recorded"}]
+    assert joint_power_chart(absent, "monday") is None
+    reason = joint_power_table({"joint_power": absent}, "monday")
+    assert reason is not None
+    assert "actual_joint_voltage" in reason.note
+    assert joint_power_table({}, "monday") is None
 
 
 EXTRA = 6.0  # power on the bus, in motion only, that the model does not have [W]

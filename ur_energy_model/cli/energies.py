@@ -377,6 +377,30 @@ def print_metrics(entry: Mapping[str, Any], joints: Sequence[JointModel]) -> Non
             }
             | ({"of three coefficients [%]": _NULL_ENERGY} if powers[0][_NULL_ENERGY] else {}),
         )
+    print_joint_power(bag, entry.get("joint_power") or ())
+
+
+def print_joint_power(bag: str, joints: Sequence[Mapping[str, Any]]) -> None:
+    """Modelled and measured energy of the joints; why there is no measured one."""
+    if not joints:
+        return
+    if "reason" in joints[0]:
+        print_line(f"{bag}: joint power not measured: {joints[0]['reason']}")
+        return
+    print_objects(
+        f"{bag}: energy of the joints in motion, modelled and by joint voltages [J]",
+        joints,
+        {
+            "joint": "joint",
+            "modelled": "modelled_J",
+            "± 95 % (modelled)": lambda row: CONFIDENCE * row["modelled_std_J"],
+            "measured": "measured_J",
+            "± 95 % (measured)": lambda row: CONFIDENCE * row["measured_std_J"],
+            "measured / modelled": "ratio",
+        },
+    )
+    if "note" in joints[0]:
+        print_line(f"{bag}: {joints[0]['note']}")
 
 
 _NULL_ENERGY = "null_energy_error_percent"
@@ -467,7 +491,7 @@ def report(options: argparse.Namespace) -> None:
             for bag in made.bags:
                 several = len(made.bags) > 1  # a folder per recording
                 folder = options.figures / bag.label if several else options.figures
-                for chart in recording_charts(bag.analysis):
+                for chart in recording_charts(bag.analysis, joint_power=bag.metrics["joint_power"]):
                     figures += save_chart(chart, folder, formats=options.format or ("png",))
         write_text(options.output, page)
     if options.json:

@@ -8,11 +8,12 @@ Figure numbers in captions: S0 is Clochiatti et al., Robotica 2024.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import unsigned_zeros
 from ur_energy_model.report.analysis import (
     Analysis,
@@ -241,6 +242,34 @@ def energy_chart(analysis: Analysis) -> LineChart:
     return _over_time(analysis, "energy", title, caption, [panel], y_label="energy [J]")
 
 
+def joint_power_chart(joints: Sequence[Mapping[str, Any]], label: str) -> BarChart | None:
+    """Modelled and measured energy of each joint; None where it is not measured.
+
+    `joints`: entry `joint_power` of the METRICS of the recording of this label.
+    """
+    if not joints or "reason" in joints[0]:
+        return None
+
+    def column(name: str) -> Array:
+        return np.array([row[name] for row in joints], dtype=float)
+
+    bars = (
+        Bars("modelled", column("modelled_J"), CONFIDENCE * column("modelled_std_J")),
+        Bars("measured", column("measured_J"), CONFIDENCE * column("measured_std_J"), "measured"),
+    )
+    return BarChart(
+        key="joint_power",
+        title=f"Energy of the joints: modelled and measured, {label}",
+        caption="Energy that each motor takes with its drive while the arm moves, with 95 % "
+        "intervals: from measured currents with the model, and from the voltages at the joints, "
+        "whose drop along the cable shows the current of each joint.",
+        y_label="energy [J]",
+        categories=[row["joint"] for row in joints],
+        joints=range(len(joints)),
+        bars=bars,
+    )
+
+
 # Torque, current and friction: recorded beside modelled, and the errors.
 
 
@@ -366,14 +395,21 @@ def friction_chart(analysis: Analysis) -> LineChart | None:
     )
 
 
-def recording_charts(analysis: Analysis, *, true_energy: Array | None = None) -> list[Chart]:
+def recording_charts(
+    analysis: Analysis,
+    *,
+    true_energy: Array | None = None,
+    joint_power: Sequence[Mapping[str, Any]] = (),
+) -> list[Chart]:
     """All charts that the data of a recording allow, in the order of the report.
 
-    `true_energy` is the electrical energy of each joint in a simulation [joints], J.
+    `true_energy` is the electrical energy of each joint in a simulation [joints], J; `joint_power`
+    the entry of its METRICS.
     """
     charts = (
         stack_chart(analysis),
         energy_split_chart(analysis, true_energy),
+        joint_power_chart(joint_power, analysis.label),
         bus_chart(analysis),
         power_chart(analysis),
         energy_chart(analysis),

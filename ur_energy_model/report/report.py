@@ -290,6 +290,35 @@ def error_table(
     )
 
 
+def joint_power_table(metrics: Mapping[str, Any], label: str) -> Table | None:
+    """Modelled and measured energy of each joint, or why there is no measured one."""
+    joints = metrics.get("joint_power")
+    if not joints:
+        return None
+    title = f"Energy of the joints: modelled and measured, {label}"
+    columns = ("joint", "modelled [J]", "measured [J]", "measured / modelled")
+    rows: list[tuple[Cell, ...]]
+    if "reason" in joints[0]:
+        rows = [("all", None, "not measured", None)]
+        return Table(title, columns, rows, f"Not measured: {joints[0]['reason']}.")
+    rows = [
+        (
+            row["joint"],
+            with_interval(row["modelled_J"], row["modelled_std_J"]),
+            with_interval(row["measured_J"], row["measured_std_J"]),
+            None if row["ratio"] is None else with_interval(row["ratio"], row["ratio_std"]),
+        )
+        for row in joints
+    ]
+    note = (
+        "Motor and drive while the arm moves, ± 95 %; measured by the voltages at the joints and "
+        "the current of the supply."
+    )
+    if "note" in joints[0]:
+        note += f" {joints[0]['note'][0].upper()}{joints[0]['note'][1:]}."
+    return Table(title, columns, rows, note)
+
+
 def power_table(metrics: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table | None:
     """Errors of power and energy at the supply (EcBot, eq. 22-23)."""
     rows: list[tuple[Cell, ...]] = []
@@ -466,6 +495,8 @@ def _sections(report: Report) -> Iterable[Section]:
         *_each(analyses, charts.stack_chart),
         *_each(analyses, charts.energy_split_chart),
         *_each(bags, lambda b: energy_table(b.energy, b.label)),
+        *_each(bags, lambda b: charts.joint_power_chart(b.metrics["joint_power"], b.label)),
+        *_each(bags, lambda b: joint_power_table(b.metrics, b.label)),
         *_each(analyses, charts.bus_chart),
         *items(power_table([bag.metrics for bag in bags], [bag.label for bag in bags])),
         *_each(analyses, charts.power_chart),
