@@ -199,6 +199,7 @@ def identification_json(result: Identification) -> Mapping[str, Any]:
             "payload_center_of_mass": setup.payload.center_of_mass,
         },
         "setup_source": model.setup_source,
+        "controller_constants": model.controller_constants,
         "joints": [_joint_json(result, j) for j in range(model.dof)],
         "sessions": {
             "count": sessions.count,

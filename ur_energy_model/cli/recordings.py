@@ -46,6 +46,8 @@ if TYPE_CHECKING:  # slow to import
     from collections.abc import Callable
 
     from ur_energy_model.consistency.contradiction import Contradiction
+    from ur_energy_model.model.controller_constants import ControllerConstants
+    from ur_energy_model.model.robots import RobotDescription
     from ur_energy_model.telemetry.csv.table import CsvOptions
 
 GRACE_SECONDS = 2.0  # time without samples after which a recording whose duration is over ends
@@ -96,11 +98,12 @@ def record(options: argparse.Namespace) -> None:
             None if options.split_mb is None else round(1e6 * options.split_mb),
         )
         wanted_bag = RecorderOptions(split=split, duration=options.duration)
+        arm = load_robot(source.info.robot) if source.info.robot in available_robots() else None
         arm_type = None
-        if source.info.robot in available_robots():
+        if arm is not None:
             from ur_energy_model.consistency.arm_type import ArmTypeMonitor
 
-            arm_type = ArmTypeMonitor(load_robot(source.info.robot))
+            arm_type = ArmTypeMonitor(arm)
             metered = ObservedSource(metered, arm_type.observe)
         wall = RecordedMeter(options.meter)
         if meter is not None:
@@ -128,11 +131,14 @@ def record(options: argparse.Namespace) -> None:
         if arm_type is not None:
             arm_type.finish()
         wall.finish()
+    constants, units = _constants_of(options.output, arm)
+    found = [*contradictions(), *units]
     result = {
         **recording_json(options.output, status),
         "identity": source.status.identity,
+        "controller_constants": constants,
         "cpu_percent": 100.0 * (time.process_time() - processor) / max(elapsed, 1e-9),
-        "contradictions": [each.as_json() for each in contradictions()],
+        "contradictions": [each.as_json() for each in found],
     }
     if options.json:
         print_json(result)
@@ -140,15 +146,44 @@ def record(options: argparse.Namespace) -> None:
         rows = [
             (key, len(value) if key == "gaps" else value)
             for key, value in result.items()
-            if key != "contradictions"
+            if key not in ("contradictions", "controller_constants")
         ]
         print_table("Recorded", ("", "value"), rows)
-        warn(each.words() for each in contradictions())
+        _print_constants(constants, arm)
+        warn(each.words() for each in found)
     if status.unreadable and short is None:
         short = f"{status.unreadable} samples cannot be read back"
     if short is not None or status.stopped_because is not None:
         problem = f"less was recorded than asked for: {status.stopped_because or short}"
         raise IncompleteRecordingError(options.output, problem, "the rest is readable")
+
+
+def _constants_of(
+    bag: Path, robot: RobotDescription | None
+) -> tuple[ControllerConstants | None, list[Contradiction]]:
+    """Torque constants that the controller states in a bag, and what contradicts their units.
+
+    From the finished bag, so that recording is never delayed. None without a readable sample, and
+    for an arm without a description.
+    """
+    from ur_energy_model.consistency.controller_constants import fit_of_bag
+
+    if robot is None:
+        return None, []
+    try:
+        fit = fit_of_bag(bag, robot)
+    except RecordingError:  # reported by what recorded it
+        return None, []
+    contradiction = fit.contradiction()
+    return fit.result(), [] if contradiction is None else [contradiction]
+
+
+def _print_constants(constants: ControllerConstants | None, robot: RobotDescription | None) -> None:
+    """A line with the constants, where any joint's is known."""
+    from ur_energy_model.consistency.controller_constants import constants_in_words
+
+    if constants is not None and robot is not None and constants.known.any():
+        print_line(constants_in_words(constants, robot))
 
 
 def recording_json(bag: Path, status: RecorderStatus) -> dict[str, Any]:
@@ -209,6 +244,7 @@ def import_csv(options: argparse.Namespace) -> None:
     """Import CSV recordings."""
     from ur_energy_model.consistency.arm_type import ArmTypeCheck
     from ur_energy_model.consistency.contradiction import refuse
+    from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
     from ur_energy_model.consistency.effort_unit import CurrentCheck
     from ur_energy_model.consistency.time_unit import time_contradictions
     from ur_energy_model.energy.telemetry_checks import rated_limits
@@ -218,6 +254,7 @@ def import_csv(options: argparse.Namespace) -> None:
         options.parser.error(_missing_robot(options))
     robot = load_robot(options.robot)
     check, currents = ArmTypeCheck(), CurrentCheck()
+    constants = ControllerConstantsFit(robot)
     _note_packing()
     reading = _reading(options)._replace(joints=robot.dof, limits=rated_limits(robot))
     with new_bag(options.output, overwrite=options.overwrite) as folder:
@@ -231,6 +268,7 @@ def import_csv(options: argparse.Namespace) -> None:
                     bag.write(batch)
                     check.observe(batch)
                     currents.observe(batch)
+                    constants.accumulate(batch)
                     report(float("nan"), f"reading: {bag.samples} samples")
         contradictions = time_contradictions(
             telemetry.time_scale.result,
@@ -246,6 +284,9 @@ def import_csv(options: argparse.Namespace) -> None:
         )
         contradictions = contradictions or currents.contradictions(robot)
         refuse(options.csv[0], contradictions)
+        units = constants.contradiction()
+    if units is not None:
+        contradictions = (*contradictions, units)
     result = {
         "bag": options.output,
         "robot": robot.name,
@@ -258,16 +299,19 @@ def import_csv(options: argparse.Namespace) -> None:
         "time": telemetry.time._asdict(),
         "fields": list(telemetry.fields),
         "time_zone": telemetry.info.extra.get("time_zone"),
+        "controller_constants": constants.result(),
         "contradictions": [each.as_json() for each in contradictions],
     }
     if options.json:
         print_json(result)
     else:
         shown = {**result, "time": telemetry.time.words}
-        hidden = {"fields", "contradictions"}
+        hidden = {"fields", "contradictions", "controller_constants"}
         hidden |= set() if result["time_zone"] else {"time_zone"}
         rows = [(key, value) for key, value in shown.items() if key not in hidden]
         print_table("Imported", ("", "value"), rows)
+        _print_constants(constants.result(), robot)
+        warn([] if units is None else [units.words()])
 
 
 def _reading(options: argparse.Namespace) -> CsvOptions:
@@ -336,8 +380,11 @@ def inspect(options: argparse.Namespace) -> None:
     if robot is not None and robot.source in generic_models():
         shown = payload_contradictions(generic_model(robot), options.bag)
         quality = with_contradictions(quality, shown)
+    constants, units = _constants_of(options.bag, robot)
+    quality = with_contradictions(quality, units)
     if options.json:
-        print_json({"bag": options.bag, **quality.as_dict()})
+        found = {"controller_constants": constants}
+        print_json({"bag": options.bag, **quality.as_dict(), **found})
         return
     lost = f", {quality.lost} lost in {quality.gaps} gaps" if quality.gaps else ", no gaps"
     uneven = ", uneven" if quality.irregular else ""
@@ -357,6 +404,7 @@ def inspect(options: argparse.Namespace) -> None:
     print_line("time in motion [s], changes of direction, maximum temperature [degC]")
     if quality.condition_number is not None:
         print_line(f"condition number of the base regressor: {quality.condition_number:.0f}")
+    _print_constants(constants, robot)
     print_objects(
         "good for",
         quality.uses,

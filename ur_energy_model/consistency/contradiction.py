@@ -21,11 +21,19 @@ from ur_energy_model import codec
 from ur_energy_model.errors import InputError
 
 Subject = Literal[
-    "robot", "arm", "program", "effort_unit", "wall_meter", "payload", "time", "bus_power"
+    "robot",
+    "arm",
+    "program",
+    "effort_unit",
+    "torque_constants",
+    "wall_meter",
+    "payload",
+    "time",
+    "bus_power",
 ]
 """What a statement is about: the type of the arm, the individual arm (its serial number), the
-program that it ran, the unit of efforts, the power meter at the mains, the payload, the time, the
-power of the robot bus."""
+program that it ran, the unit of efforts, the units of target_current and target_moment, the power
+meter at the mains, the payload, the time, the power of the robot bus."""
 
 
 @dataclass(frozen=True)

@@ -24,19 +24,18 @@ from pathlib import Path
 
 import numpy as np
 
+from ur_energy_model.consistency.contradiction import Contradiction
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.bag.reader import iterate_bag
-from ur_energy_model.telemetry.samples import Telemetry, run_starts
+from ur_energy_model.telemetry.samples import Telemetry, concatenate, run_starts
 from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Mask
 
 STATED = ("target_moment", "target_current")
 """Fields that state the constants; a speed is needed besides, target_qd or else actual_qd."""
 FIELDS = (*STATED, "target_qd", "target_qdd", "actual_qd", "robot_mode")
-"""All fields that are read; the last four as far as they are recorded."""
-MOST_READ = 600.0
-"""Time of a recording that its constants are read from [s]: more of it changes them no more."""
+"""Fields that are read where a source has them."""
 
 SETTLING_TIME = 0.3
 """Time after motion for which the targets still settle [s]."""
@@ -56,49 +55,57 @@ LEAST_MOTION_ERROR = 0.005
 """Least relative deviation of a constant from motion: joints known from both differ by up to 0.5 %,
 one by 1.3 % after six seconds of motion."""
 LARGEST_DEVIATION = 0.2  # relative; a constant known worse counts as unknown
-BLOCK = 2.0  # duration of a block of motion [s]; residuals within it are correlated
+BLOCK = 2.0  # duration of a block of samples [s]; residuals within it are correlated
+MOST_SAMPLES = 5000  # of a block, whatever its duration
 MOST_BLOCKS = 300  # blocks of motion, and stretches of standstill, that are kept
+LARGEST_VALUE = 1.0e7
+"""Torques and currents beyond belong to no arm, in whatever unit."""
+LARGEST_SPEED = 100.0  # [rad/s]
+ANOTHER_UNIT = 3.0
+"""Factor between a constant and the expected one from which a field has another unit: arms of a
+type differ by less than 1.2, milliampere or newton millimetres are 1000."""
+TYPICAL_CONSTANT = 8.0
+"""N k_t of a joint without one in its robot file [N m/A]; UR arms have 3.6 to 14.3."""
 _ROUNDS = 8  # iterations of the blocks' weights
 _FREEDOM = 4.0  # degrees of freedom of the Student distribution that weights blocks
 _LEAST_LOAD = 1e-3  # of the rated torque: a joint with less says nothing
 _LEAST_BLOCKS = 3  # blocks of motion from which a joint's constant is fitted
 _LEAST_SAMPLES = 8  # samples of a block that counts
 _COLUMNS = 6  # moment, sign, speed, speed squared, speed cubed, load times sign
+_CONFIDENCE = 1.96  # half a 95 % interval, in standard deviations
 _FALLBACK_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 
 @dataclass(frozen=True)
-class _State:
-    """What has been accumulated, for n joints."""
+class ConstantsData:
+    """What a fit has accumulated, for n joints."""
 
+    last: float | None  # time of the last sample [s]
     # of the current stretch of standstill: start [s], sums of moment and current [n], and samples
-    since: float
+    since: float | None
     moment: Array
     current: Array
     count: int
     rests: Array  # mean moment and current of earlier stretches [stretches, 2, n], N m and A
+    # Moment and current of the first sample [2, n], and whether others differ from it, 0 or 1
+    first: Array | None
+    differs: Array
     # Gram matrices of (columns, current) of blocks of motion [blocks, n, 7, 7], and their samples
     grams: Array
     samples: Array  # [blocks, n]
 
-
-class ControllerConstantsFit:
-    """Accumulates telemetry of one arm, in order and in batches of any length.
-
-    The result depends on the cut of the batches only through blocks of motion that a cut divides.
-    """
-
-    def __init__(self, robot: RobotDescription) -> None:
-        n = robot.dof
-        self.robot = robot
-        rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _FALLBACK_TORQUE)
-        self._rated = rated
-        self._state = _State(
-            since=np.nan,
+    @classmethod
+    def empty(cls, n: int) -> ConstantsData:
+        """Before any sample of n joints."""
+        return cls(
+            last=None,
+            since=None,
             moment=np.zeros(n),
             current=np.zeros(n),
             count=0,
             rests=np.empty((0, 2, n)),
+            first=None,
+            differs=np.zeros((2, n)),
             grams=np.empty((0, n, _COLUMNS + 1, _COLUMNS + 1)),
             samples=np.empty((0, n)),
         )
@@ -106,106 +113,115 @@ class ControllerConstantsFit:
     @property
     def full(self) -> bool:
         """Whether further telemetry would not be kept."""
-        return len(self._state.grams) >= MOST_BLOCKS and len(self._state.rests) >= MOST_BLOCKS
+        return len(self.grams) >= MOST_BLOCKS and len(self.rests) >= MOST_BLOCKS
+
+    @property
+    def computed(self) -> Mask:
+        """Joints [n] whose current is none that stays as it is while the moment changes."""
+        return np.asarray((self.differs[1] > 0.0) | (self.differs[0] == 0.0))
+
+
+class ControllerConstantsFit:
+    """Accumulates telemetry of one arm, in order and in batches of any length.
+
+    Samples wait until their block is complete, so that the result does not depend on the batches
+    and accumulating live costs little.
+
+    Args:
+        robot: description of the arm.
+        data: of an earlier fit that is continued; None to begin.
+    """
+
+    def __init__(self, robot: RobotDescription, data: ConstantsData | None = None) -> None:
+        self.robot = robot
+        rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _FALLBACK_TORQUE)
+        self._rated = rated
+        nominal = robot.gear_ratio * robot.torque_constant
+        self._expected = np.where(np.isfinite(nominal), nominal, TYPICAL_CONSTANT)
+        self._state = data or ConstantsData.empty(robot.dof)
+        self._waiting: list[Telemetry] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether further telemetry would not be kept."""
+        return self._state.full
 
     def accumulate(self, telemetry: Telemetry) -> None:
         """Add samples; those without both fields, or in freedrive, are left out."""
-        speed_name = "target_qd" if "target_qd" in telemetry else "actual_qd"
-        names = (*STATED, speed_name)
+        if not len(telemetry) or self.full or not self._has_fields(telemetry):
+            return
+        columns = {name: telemetry[name] for name in FIELDS if name in telemetry}
+        waiting = self._waiting
+        if waiting and columns.keys() != waiting[0].columns.keys():
+            self._state = self.data
+            waiting = []
+        waiting = [*waiting, Telemetry(telemetry.time, columns)]
+        block = np.floor(waiting[0].time[0] / BLOCK)
+        same = telemetry.time[0] >= block * BLOCK and telemetry.time[-1] < (block + 1.0) * BLOCK
+        if same and sum(map(len, waiting)) < MOST_SAMPLES:
+            self._waiting = waiting
+            return
+        joined = concatenate(waiting)
+        blocks = _blocks(joined.time)
+        for rows in blocks[:-1]:
+            self._state = _with_block(self._state, joined.cut(rows))
+        self._waiting = [joined.cut(blocks[-1])]
+
+    def _has_fields(self, telemetry: Telemetry) -> bool:
+        """Whether both fields and a speed are there, for the joints of the robot."""
+        speeds = ("target_qd", "actual_qd")
+        names = [*STATED, *(name for name in speeds if name in telemetry)]
         shape = (len(telemetry), self.robot.dof)
-        if not len(telemetry) or any(name not in telemetry for name in names):
-            return
-        if any(telemetry[name].shape != shape for name in names):
-            return
-        good = usable_samples(telemetry, *names)
-        moment = telemetry["target_moment"]
-        current = telemetry["target_current"]
-        speed = telemetry[speed_name]
-        still = good & (np.abs(speed) < RESTING_SPEED).all(axis=1)
-        self._accumulate_rest(telemetry.time, moment, current, still)
-        self._accumulate_motion(telemetry.time, moment, current, speed, good & ~still)
+        return len(names) > len(STATED) and all(
+            name in telemetry and telemetry[name].shape == shape for name in names
+        )
 
-    def _accumulate_rest(self, time: Array, moment: Array, current: Array, still: Mask) -> None:
-        """Means of stretches of standstill, from SETTLING_TIME after their begin."""
+    @property
+    def data(self) -> ConstantsData:
+        """All that was accumulated, with the samples that wait."""
         state = self._state
-        starts = run_starts(still)
-        stops = np.append(starts[1:], len(still))
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            if not still[start]:
-                state = self._with_stretch_closed(state)
-                continue
-            since = state.since if np.isfinite(state.since) else float(time[start])
-            settled = np.arange(start, stop)[time[start:stop] - since >= SETTLING_TIME]
-            state = replace(
-                state,
-                since=since,
-                moment=state.moment + moment[settled].sum(axis=0),
-                current=state.current + current[settled].sum(axis=0),
-                count=state.count + len(settled),
-            )
-        self._state = state
-
-    def _with_stretch_closed(self, state: _State) -> _State:
-        """The state after the end of a stretch of standstill."""
-        rests = state.rests
-        if state.count and len(rests) < MOST_BLOCKS:
-            means = np.stack([state.moment, state.current]) / state.count
-            rests = np.concatenate([rests, means[None]])
-        n = self.robot.dof
-        return replace(
-            state,
-            since=np.nan,
-            moment=np.zeros(n),
-            current=np.zeros(n),
-            count=0,
-            rests=rests,
-        )
-
-    def _accumulate_motion(
-        self, time: Array, moment: Array, current: Array, speed: Array, moving: Mask
-    ) -> None:
-        """Gram matrices of blocks of motion."""
-        if not moving.any() or len(self._state.grams) >= MOST_BLOCKS:
-            return
-        fast = moving[:, None] & (np.abs(speed) > MOVING_SPEED)
-        sign = np.sign(speed)
-        size = np.abs(speed)
-        columns = np.stack(
-            [
-                moment,
-                sign,
-                speed,
-                sign * size**2,
-                sign * size**3,
-                sign * np.abs(moment),
-                current,
-            ],
-            axis=2,
-        )
-        columns = columns * fast[:, :, None]
-        starts = run_starts(np.floor(time / BLOCK))
-        stops = np.append(starts[1:], len(time))
-        grams = []
-        samples = []
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            by_joint = np.swapaxes(columns[start:stop], 0, 1)
-            grams.append(np.swapaxes(by_joint, 1, 2) @ by_joint)
-            samples.append(fast[start:stop].sum(axis=0))
-        kept = MOST_BLOCKS - len(self._state.grams)
-        self._state = replace(
-            self._state,
-            grams=np.concatenate([self._state.grams, np.array(grams)[:kept]]),
-            samples=np.concatenate([self._state.samples, np.array(samples, dtype=float)[:kept]]),
-        )
+        if self._waiting:
+            state = _with_block(state, concatenate(self._waiting))
+        return state
 
     def result(self) -> ControllerConstants:
-        """The constants that the telemetry so far has shown."""
+        """The constants that the telemetry so far has shown.
+
+        Those of joints far from the expected ones are unknown; where all are, see `contradiction`.
+        """
+        found = self._fitted()
+        factor = found.torque_per_ampere / self._expected
+        plausible = (factor < ANOTHER_UNIT) & (factor > 1.0 / ANOTHER_UNIT)
+        return ControllerConstants(
+            np.where(plausible, found.torque_per_ampere, np.nan),
+            np.where(plausible, found.std, np.inf),
+        )
+
+    def contradiction(self) -> Contradiction | None:
+        """Another unit of target_current or target_moment, where all known joints show one."""
+        fitted = self._fitted()
+        known = fitted.known
+        if not known.any() or self.result().known.any():
+            return None
+        j = int(np.argmin(np.where(known, fitted.std / fitted.torque_per_ampere, np.inf)))
+        joint = self.robot.joint_names[j]
+        return Contradiction(
+            subject="torque_constants",
+            stated="target_current is in A and target_moment in N m",
+            shown=f"their ratio at {joint} is {fitted.torque_per_ampere[j]:.3g} N m/A",
+            evidence=f"a {self.robot.name} has about {self._expected[j]:.3g} N m/A",
+            remedy="import again with both fields in these units; the controller's torque "
+            "constants are not used",
+        )
+
+    def _fitted(self) -> ControllerConstants:
+        """Constants as fitted, plausible or not."""
         n = self.robot.dof
-        state = self._with_stretch_closed(self._state)
+        state = _with_stretch_closed(self.data)
         values = np.full(n, np.nan)
         deviations = np.full(n, np.inf)
-        for j in range(n):
-            offset = OFFSET * self._rated[j] / self._nominal(j)
+        for j in np.flatnonzero(state.computed).tolist():
+            offset = OFFSET * self._rated[j] / self._expected[j]
             load = _LEAST_LOAD * self._rated[j]
             found = [
                 _from_rest(state.rests[:, 0, j], state.rests[:, 1, j], load, offset),
@@ -218,39 +234,112 @@ class ControllerConstantsFit:
             weights = 1.0 / variance
             mean = float(weights @ inverse / weights.sum())
             deviation = float(1.0 / np.sqrt(weights.sum()))
-            if mean <= 0.0 or deviation > LARGEST_DEVIATION * mean:
+            if not mean > 0.0 or not deviation <= LARGEST_DEVIATION * mean:
                 continue
             values[j] = 1.0 / mean
             deviations[j] = deviation / mean**2
         return ControllerConstants(values, deviations)
 
-    def _nominal(self, j: int) -> float:
-        """N k_t of a joint by the robot file, else a typical one [N m/A]."""
-        constant = float(self.robot.gear_ratio[j] * self.robot.torque_constant[j])
-        return constant if np.isfinite(constant) else 10.0
+
+def _blocks(time: Array) -> list[slice]:
+    """Consecutive rows of one block of time each, of MOST_SAMPLES at most."""
+    starts = run_starts(np.floor(time / BLOCK))
+    stops = np.append(starts[1:], len(time))
+    return [
+        slice(first, min(first + MOST_SAMPLES, stop))
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        for first in range(start, stop, MOST_SAMPLES)
+    ]
 
 
-def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:
-    """The constants that a recording states, from its first MOST_READ seconds.
+def _with_block(state: ConstantsData, block: Telemetry) -> ConstantsData:
+    """The state with the samples of a block."""
+    speed = block["target_qd" if "target_qd" in block else "actual_qd"]
+    moment = block["target_moment"]
+    current = block["target_current"]
+    good = usable_samples(block, *STATED) & np.isfinite(block.time)
+    with np.errstate(invalid="ignore"):
+        good &= (np.abs(speed) < LARGEST_SPEED).all(axis=1)
+        for values in (moment, current):
+            good &= (np.abs(values) < LARGEST_VALUE).all(axis=1)
+        still = good & (np.abs(speed) < RESTING_SPEED).all(axis=1)
+    if good.any():
+        values = np.stack([moment[good], current[good]])
+        first = values[:, 0] if state.first is None else state.first
+        differs = (values != first[:, None]).any(axis=1)
+        state = replace(state, first=first, differs=np.maximum(state.differs, differs))
+    state = _with_rest(state, block.time, moment, current, still)
+    moving = good & ~still
+    if not moving.any() or len(state.grams) >= MOST_BLOCKS:
+        return state
+    return _with_motion(state, moment[moving], current[moving], speed[moving])
 
-    Args:
-        path: bag.
-        robot: the arm type.
 
-    Raises:
-        RecordingError: no bag, or a damaged one.
-    """
-    fit = ControllerConstantsFit(robot)
-    begin: float | None = None
-    for batch in iterate_bag(path, FIELDS):
-        if not len(batch):
+def _with_rest(
+    state: ConstantsData, time: Array, moment: Array, current: Array, still: Mask
+) -> ConstantsData:
+    """The state with stretches of standstill, from SETTLING_TIME after their begin."""
+    back = np.zeros(len(time), dtype=bool)  # the clock began again: so does the stretch
+    back[1:] = time[1:] < time[:-1]
+    back[0] = state.last is not None and time[0] < state.last
+    starts = run_starts(np.column_stack([still, np.cumsum(back)]))
+    stops = np.append(starts[1:], len(still))
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        if not still[start] or back[start]:
+            state = _with_stretch_closed(state)
+        if not still[start]:
             continue
-        if begin is None:
-            begin = float(batch.time[0])
-        fit.accumulate(batch)
-        if fit.full or abs(float(batch.time[-1]) - begin) > MOST_READ:
-            break
-    return fit.result()
+        since = float(time[start]) if state.since is None else state.since
+        settled = np.arange(start, stop)[time[start:stop] - since >= SETTLING_TIME]
+        state = replace(
+            state,
+            since=since,
+            moment=state.moment + moment[settled].sum(axis=0),
+            current=state.current + current[settled].sum(axis=0),
+            count=state.count + len(settled),
+        )
+    return replace(state, last=float(time[-1]))
+
+
+def _with_stretch_closed(state: ConstantsData) -> ConstantsData:
+    """The state after the end of a stretch of standstill."""
+    rests = state.rests
+    if state.count and len(rests) < MOST_BLOCKS:
+        means = np.stack([state.moment, state.current]) / state.count
+        rests = np.concatenate([rests, means[None]])
+    nothing = np.zeros(rests.shape[2])
+    return replace(state, since=None, moment=nothing, current=nothing, count=0, rests=rests)
+
+
+def _with_motion(
+    state: ConstantsData, moment: Array, current: Array, speed: Array
+) -> ConstantsData:
+    """The state with Gram matrices of the moving samples of a block [samples, n]."""
+    fast = np.abs(speed) > MOVING_SPEED
+    samples = fast.sum(axis=0)
+    if samples.max() < _LEAST_SAMPLES:
+        return state
+    sign = np.sign(speed)
+    size = np.abs(speed)
+    columns = np.stack(
+        [
+            moment,
+            sign,
+            speed,
+            sign * size**2,
+            sign * size**3,
+            sign * np.abs(moment),
+            current,
+        ],
+        axis=2,
+    )
+    by_joint = np.swapaxes(columns * fast[:, :, None], 0, 1)
+    grams = np.swapaxes(by_joint, 1, 2) @ by_joint
+    return replace(
+        state,
+        grams=np.concatenate([state.grams, grams[None]]),
+        samples=np.concatenate([state.samples, samples[None].astype(float)]),
+    )
 
 
 def _from_rest(
@@ -310,7 +399,7 @@ def _from_motion(grams: Array, samples: Array, least_load: float) -> tuple[float
     ridge = 1e-9 * np.eye(_COLUMNS)
     for _ in range(_ROUNDS):
         whole = np.einsum("b,bpk->pk", weights, grams)
-        inverse_gram = np.linalg.inv(whole[:-1, :-1] + ridge * whole[0, 0])
+        inverse_gram = np.linalg.inv(whole[:-1, :-1] + ridge * max(whole[0, 0], 1e-9))
         coefficients = inverse_gram @ whole[:-1, -1]
         extended = np.append(-coefficients, 1.0)
         squares = np.einsum("p,bpk,k->b", extended, grams, extended)
@@ -327,4 +416,70 @@ def _from_motion(grams: Array, samples: Array, least_load: float) -> tuple[float
     form = FORM_ERROR**2 * left + (LEAST_MOTION_ERROR * float(coefficients[0])) ** 2
     variance = statistical + form
     factor = scale[-1] / scale[0]
-    return float(coefficients[0] * factor), variance * factor**2
+    inverse = float(coefficients[0] * factor)
+    variance = variance * factor**2
+    return (inverse, variance) if 0.0 < variance < np.inf else None
+
+
+def constants_in_words(constants: ControllerConstants, robot: RobotDescription) -> str:
+    """The constants per joint in one line, with their ratio to those of the robot file."""
+    nominal = robot.gear_ratio * robot.torque_constant
+    parts = []
+    for j, name in enumerate(robot.joint_names):
+        text = "unknown"
+        if constants.known[j]:
+            text = f"{constants.torque_per_ampere[j]:.4g}"
+            percent = 100.0 * _CONFIDENCE * constants.std[j] / constants.torque_per_ampere[j]
+            text += f" ± {percent:.0f} %" if percent >= 2.0 else ""
+            if np.isfinite(nominal[j]):
+                text += f" ({constants.torque_per_ampere[j] / nominal[j]:.3f})"
+        parts.append(f"{name.removesuffix('_joint')} {text}")
+    of_file = " (over the robot file's)" if np.isfinite(nominal).any() else ""
+    return f"controller's torque constants [N m/A]{of_file}: {', '.join(parts)}"
+
+
+# Constants of a bag.
+
+MOST_READ = 600.0
+"""Time of samples after which no more of a bag is read [s]."""
+CERTAIN = 0.002
+"""Relative deviation of every joint's constant from which no more of a bag is read."""
+READ_AGAIN = 20.0  # time of samples between two looks at the result [s]
+
+
+def recorded_constants(
+    path: str | Path, robot: RobotDescription, *, enough: float = CERTAIN
+) -> ControllerConstants:
+    """The constants that a bag shows; arguments and errors as of `fit_of_bag`."""
+    return fit_of_bag(path, robot, enough=enough).result()
+
+
+def fit_of_bag(
+    path: str | Path, robot: RobotDescription, *, enough: float = CERTAIN
+) -> ControllerConstantsFit:
+    """The fit to a bag, from its needed fields, in bounded time and memory.
+
+    Args:
+        path: of the bag.
+        robot: description of the arm.
+        enough: relative deviation of all joints from which the rest is not read.
+
+    Raises:
+        RecordingError: a bag that cannot be read.
+    """
+    fit = ControllerConstantsFit(robot)
+    seconds = 0.0
+    looked = 0.0
+    for batch in iterate_bag(path, FIELDS):
+        if any(name not in batch for name in STATED):
+            break
+        fit.accumulate(batch)
+        seconds += batch.duration
+        if fit.full or seconds > MOST_READ:
+            break
+        if seconds - looked > READ_AGAIN:
+            looked = seconds
+            found = fit.result()
+            if found.known.all() and (found.std <= enough * found.torque_per_ampere).all():
+                break
+    return fit

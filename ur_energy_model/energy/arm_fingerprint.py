@@ -11,23 +11,16 @@ few times only.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from ur_energy_model.consistency.controller_constants import (
-    FIELDS,
-    MOST_READ,
-    ControllerConstantsFit,
-)
+from ur_energy_model.consistency.controller_constants import MOST_READ, ControllerConstantsFit
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.robots import RobotDescription
-from ur_energy_model.telemetry.samples import Telemetry, concatenate
+from ur_energy_model.telemetry.samples import Telemetry
 
 FIRST_LOOK = 1.0
 """Time of samples after which the constants are looked at first [s]; each next time is twice it."""
-TOGETHER = 1.0
-"""Time of samples that are accumulated together [s]: small batches cost several times as much."""
+LONGEST_BATCH = 60.0  # a longer one contains a step of the clock [s]
 LEAST_GAIN = 0.5
 """Ratio of a relative deviation, calibration included, to the one reported last from which a
 constant counts as clearly more certain."""
@@ -39,7 +32,7 @@ class LiveConstants:
     def __init__(self, robot: RobotDescription) -> None:
         self._fit = ControllerConstantsFit(robot)
         self._reported = ControllerConstants.unknown(robot.dof)
-        self._waiting: list[Telemetry] = []
+        self._last: float | None = None  # time of the last sample [s]
         self._observed = 0.0  # time of the samples accumulated [s]
         self._next_look = FIRST_LOOK
 
@@ -47,17 +40,10 @@ class LiveConstants:
         """Add samples; returns the constants where they are new or clearly more certain."""
         if self._observed > MOST_READ or not len(batch):
             return None
-        columns = {name: batch[name] for name in FIELDS if name in batch}
-        part = replace(batch, columns=columns, gaps=())
-        if self._waiting and self._waiting[0].columns.keys() != columns.keys():
-            self._waiting = []
-        self._waiting.append(part)
-        seconds = float(batch.time[-1]) - float(self._waiting[0].time[0])
-        if 0.0 <= seconds < TOGETHER:
-            return None
-        self._fit.accumulate(concatenate(self._waiting))
-        self._waiting = []
-        self._observed += abs(seconds)
+        self._fit.accumulate(batch)
+        begin = float(batch.time[0]) if self._last is None else self._last
+        self._last = float(batch.time[-1])
+        self._observed += min(max(self._last - begin, 0.0), LONGEST_BATCH)
         if self._observed < self._next_look:
             return None
         self._next_look = 2.0 * self._observed
@@ -69,7 +55,8 @@ class LiveConstants:
         before = self._reported.relative_deviation
         now = found.relative_deviation
         better = found.known & (now < LEAST_GAIN * before)
-        if not np.any(better):
+        differs = self._reported.same_arm(found) is False
+        if not np.any(better) and not differs:
             return None
         self._reported = found
         return found

@@ -48,6 +48,7 @@ from ur_energy_model.energy.telemetry_checks import (
 from ur_energy_model.energy.wall import RecordedWall, WallEnergy
 from ur_energy_model.errors import InputError, RecordingError
 from ur_energy_model.files import new_file
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.bag.reader import iterate_bag, read_info
@@ -130,6 +131,9 @@ class EnergySummary:
     contradictions: tuple[Contradiction, ...] = ()
     #: of the arms of model and recording, see `telemetry_checks.serials`
     serials: Mapping[str, str | None] = field(default_factory=dict)
+    #: torque constants that the recording's controller states
+    controller_constants: ControllerConstants | None = None
+    same_arm: bool | None = None  #: whether these are the model's, None where unknown
 
     @property
     def efficiency(self) -> Array:
@@ -185,6 +189,8 @@ class EnergySummary:
             "warnings": self.warnings,
             "contradictions": [each.as_json() for each in self.contradictions],
             "serials": dict(self.serials),
+            "controller_constants": self.controller_constants,
+            "same_arm": self.same_arm,
         }
 
 
@@ -518,6 +524,7 @@ def estimate_energy(
             if rows is not None:
                 rows.append(table, meter)
     found = summarise(calculator, meter, bus_complete, wall)
+    found = replace(found, contradictions=(*found.contradictions, *matched.contradictions))
     if found.total_source.name == "measured":
         doubts = bus_contradictions(found.supply, found.model, found.unexplained_std)
         found = replace(found, contradictions=(*found.contradictions, *doubts))
@@ -533,5 +540,9 @@ def estimate_energy(
     warnings = tuple(each.words() for each in found.contradictions)
     warnings += () if warning is None else (warning,)
     return replace(
-        found, warnings=(*warnings, *repetition(found.repeated)), serials=serials(model, info)
+        found,
+        warnings=(*warnings, *repetition(found.repeated)),
+        serials=serials(model, info),
+        controller_constants=matched.constants,
+        same_arm=matched.same_arm,
     )

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ur_energy_model.consistency.controller_constants import recorded_constants
+from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.controller_constants import fit_of_bag
 from ur_energy_model.errors import ModelFileError, RecordingError, WrongRobotError
 from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
-from ur_energy_model.model.controller_constants import ControllerConstants
+from ur_energy_model.model.controller_constants import CALIBRATION_ERROR, ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import is_generic
 from ur_energy_model.model.robots import RobotDescription
@@ -300,6 +301,9 @@ class MatchedModel(NamedTuple):
     model: EnergyModel
     warning: str | None  # that it was identified on another arm; None where nothing shows that
     decided: bool  # whether serial numbers or stated torque constants show which arm it is
+    constants: ControllerConstants  # that the recording's controller states
+    same_arm: bool | None  # whether these are the model's; None where they cannot be compared
+    contradictions: tuple[Contradiction, ...] = ()  # of the units of the fields that state them
 
 
 def model_of_recording(
@@ -310,8 +314,10 @@ def model_of_recording(
     Raises:
         RecordingError: no bag, or a damaged one.
     """
-    constants = recorded_constants(bag, model.description())
-    return model_of_arm(model, read_info(bag), constants, same_arm=same_arm)
+    fit = fit_of_bag(bag, model.description())
+    matched = model_of_arm(model, read_info(bag), fit.result(), same_arm=same_arm)
+    doubt = fit.contradiction()
+    return matched if doubt is None else matched._replace(contradictions=(doubt,))
 
 
 def model_of_arm(
@@ -324,8 +330,10 @@ def model_of_arm(
     """A model for the arm of a recording, which may have been identified on another one.
 
     Serial numbers decide; where one is unknown, the torque constants that the controllers state
-    do. The intervals of another arm's model contain the spread between arms. The torque constants
-    are those of the arm at hand, wherever its controller states them.
+    (the arm's fingerprint) do. Another arm's model becomes one between its type's and its own, with
+    the spread between arms. The torque constants are those of the arm at hand, wherever its
+    controller states them. Where they differ on one arm, by its serial number or with `same_arm`,
+    a joint or the control box was exchanged: only the constants are replaced.
 
     Args:
         model: generic, of the arm, or of another arm of the type.
@@ -334,45 +342,83 @@ def model_of_arm(
         same_arm: the arm is the same whatever serial numbers and constants are, as after an
             exchange of its control box or of a joint.
     """
-    of_serials = same_serial(*serials(model, info).values())
-    own = model.controller_constants
-    of_constants = None if own is None or constants is None else own.same_arm(constants)
+    if constants is None:
+        constants = ControllerConstants.unknown(model.dof)
+    numbers = serials(model, info)
+    of_serials = same_serial(*numbers.values())
+    of_constants = None if is_generic(model) else _constants_of(model).same_arm(constants)
     same = of_constants if of_serials is None else of_serials
+    differing = _difference(model, constants) if of_constants is False else None
     warning = None
     if same is False and not same_arm:
-        contradiction = _contradiction(model, info, constants, by_serials=of_serials is False)
+        found = ["the recording is of another arm than the model"]
+        if of_serials is False:
+            arms = f"arm {numbers['model']}, the recording of arm {numbers['recording']}"
+            found = [f"the model is of {arms}"]
+        if differing is not None:
+            found.append(differing)
+        elif of_constants:
+            found.append("although its controller has the torque constants of the model's")
         try:
             model = on_another_arm(model)
             intervals = "intervals are widened to the spread between arms"
         except ModelFileError:
             intervals = "its intervals do not contain the spread between arms"
         warning = (
-            f"{contradiction}: {intervals}; --same-arm if it is one arm, as with an exchanged "
+            f"{', '.join(found)}: {intervals}; --same-arm if it is one arm, as with an exchanged "
             "control box or joint"
         )
-    if constants is not None:
-        model = with_controller_constants(model, constants)
-    return MatchedModel(model, warning, decided=same_arm or same is not None)
+    elif differing is not None:
+        warning = (
+            f"as after the exchange of a joint or of the control box, {differing}: those of the "
+            "recording are used"
+        )
+    return MatchedModel(
+        with_controller_constants(model, constants),
+        warning,
+        same_arm or same is not None,
+        constants,
+        of_constants,
+    )
 
 
-def _contradiction(
-    model: EnergyModel,
-    info: RecordingInfo,
-    constants: ControllerConstants | None,
-    *,
-    by_serials: bool,
-) -> str:
-    """What shows that a recording is of another arm than a model, with both values."""
-    own = model.controller_constants
-    if by_serials or own is None or constants is None:
-        known = serials(model, info)
-        return f"the model is of arm {known['model']}, the recording of arm {known['recording']}"
+IDENTIFIED_CONSTANT_ERROR = 2.0
+"""Error of an identified torque constant over its stated deviation, where it is the only one with
+which that of a controller can be compared."""
+
+
+def _constants_of(model: EnergyModel) -> ControllerConstants:
+    """Torque constants of the model's arm: that its controller stated, else as identified [n].
+
+    Unknown are those that come from the type, and those of a model that was learned while the arm
+    of the present worked.
+    """
+    if model.controller_constants is not None:
+        return model.controller_constants
+    if "learned" in model.provenance:
+        return ControllerConstants.unknown(model.dof)
+    ratio = np.array([joint.gear_ratio for joint in model.joints])
+    constant = np.array([joint.torque_constant for joint in model.joints])
+    deviation = np.array([joint.std.get("torque_constant", np.inf) for joint in model.joints])
+    deviation = np.hypot(IDENTIFIED_CONSTANT_ERROR * deviation, CALIBRATION_ERROR * constant)
+    of_currents = [
+        str(joint.source.get("torque_constant", "")).startswith("current") for joint in model.joints
+    ]
+    known = np.array(of_currents) & np.isfinite(deviation)
+    return ControllerConstants(
+        np.where(known, ratio * constant, np.nan), np.where(known, ratio * deviation, np.inf)
+    )
+
+
+def _difference(model: EnergyModel, constants: ControllerConstants) -> str:
+    """The clearest difference of stated torque constants from the model's, in words."""
+    own = _constants_of(model)
     relative, deviation = constants.difference(own)
     clearest = int(np.nanargmax(np.abs(relative) / deviation))
     return (
-        "the recording is of another arm than the model: its controller has "
-        f"{constants.torque_per_ampere[clearest]:.3f} N m/A for {model.joints[clearest].name}, "
-        f"that of the model's recordings {own.torque_per_ampere[clearest]:.3f}"
+        f"its controller has {constants.torque_per_ampere[clearest]:.4g} N m/A for "
+        f"{model.joints[clearest].name}, that of the model {own.torque_per_ampere[clearest]:.4g} "
+        f"({100.0 * relative[clearest]:+.1f} %)"
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ur_energy_model.consistency.contradiction import Contradiction
+from ur_energy_model.consistency.contradiction import Contradiction, with_contradictions
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.friction_follower import FrictionFollower
 from ur_energy_model.energy.meter import CONFIDENCE
@@ -45,6 +45,7 @@ from ur_energy_model.identification.joint_meter import joint_power
 from ur_energy_model.identification.null_models import CurrentNull, power_null_errors
 from ur_energy_model.identification.quality import Motion, motion_of
 from ur_energy_model.identification.recording import Recording, read_recording
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
@@ -93,6 +94,9 @@ class Metrics:
     motion: Motion = "unknown"  # relation to the recordings that the model was fitted to
     warnings: tuple[str, ...] = ()  # for the user, one line each
     serials: Mapping[str, str | None] = field(default_factory=dict)  # of the arms, see `serials`
+    # Torque constants that the recording's controller states, and whether they are the model's
+    controller_constants: ControllerConstants | None = None
+    same_arm: bool | None = None
     # Statements about the recording that it does not agree with; also in `warnings`, in words
     contradictions: tuple[Contradiction, ...] = ()
     # Energy that each joint takes while the arm moves, modelled and measured by the voltages at the
@@ -107,7 +111,8 @@ class Metrics:
     def for_model_file(self) -> dict[str, Any]:
         """METRICS as a model keeps them of the recordings it was identified with."""
         content = self.as_json()
-        del content["warnings"], content["contradictions"]
+        for name in ("warnings", "contradictions", "controller_constants", "same_arm"):
+            del content[name]
         return content
 
 
@@ -146,7 +151,13 @@ def evaluate(
             misfits = [words] if misfit > ANOTHER_ARM else []
             warning = doubt_about_arm(model, Session(**known), misfits)
         warnings = () if warning is None else (warning,)
-        return replace(found, warnings=(*warnings, *repetition(recording.quality.repeated)))
+        found = replace(
+            found,
+            warnings=(*warnings, *repetition(recording.quality.repeated)),
+            controller_constants=matched.constants,
+            same_arm=matched.same_arm,
+        )
+        return with_contradictions(found, matched.contradictions)
 
 
 def read_for_comparison(
