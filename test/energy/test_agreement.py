@@ -26,7 +26,8 @@ from test.energy.known_arm import (
 )
 from test.identification.exact_arm import write_bag
 from test.plant.made_up_bags import Session
-from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator
+from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
+from ur_energy_model.energy.live import LIVE_FIELDS, LiveEstimator, LiveOptions
 from ur_energy_model.energy.powers import PARTS
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.identification.evaluation import evaluate
@@ -137,7 +138,9 @@ def thinned(telemetry: Telemetry, rate: float) -> Telemetry:
 
 
 def live(model: EnergyModel, telemetry: Telemetry, size: int) -> LiveEstimator:
-    estimator = LiveEstimator(model, ROBOT)
+    fit = ControllerConstantsFit(ROBOT)
+    fit.accumulate(telemetry)
+    estimator = LiveEstimator(model, ROBOT, LiveOptions(constants=fit.result()))
     for k, batch in enumerate(packets(telemetry, size)):
         estimator.update(batch)
         if k % 3 == 0:

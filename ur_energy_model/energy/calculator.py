@@ -138,6 +138,13 @@ class EnergyCalculator:
         self.conditions.continue_from(earlier.conditions)
         self._bus = earlier._bus
 
+    def continue_session(self, earlier: EnergyCalculator) -> None:
+        """Take over the session, too, of a calculator with other torque constants of the arm."""
+        self.continue_from(earlier)
+        self.repeated = earlier.repeated
+        self.session.continue_from(earlier.session)
+        self._measured.friction = self.session.friction()
+
     def set_options(self, options: PowerOptions) -> None:
         """Change options other than the method."""
         self.options = options

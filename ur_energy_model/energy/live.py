@@ -320,7 +320,7 @@ class LiveEstimator:
         if self._stated is not None:
             self._constants = self._stated
             self._stated = None
-            self.use_model(self._given)
+            self._use(self._given, same_session=True)
         if serial is not None and serial != self._counters.stated.serial:
             self._process()
             if self._counters.bind(serial):  # the session of the arm before is over
@@ -442,13 +442,21 @@ class LiveEstimator:
         """
         self._process()
         self._given = model
+        self._use(model, same_session=False)
+
+    def _use(self, model: EnergyModel, *, same_session: bool) -> None:
+        """Continue with a model for the arm at hand, also of what the session has shown or not."""
+        self._process()
         matched = model_of_arm(model, self._info, self._constants, same_arm=self.options.same_arm)
         self.arm_warning = matched.warning
         model = matched.model
         if model is self.calculator.model:
             return
         calculator = EnergyCalculator(model, self.calculator.robot, self.options.power)
-        calculator.continue_from(self.calculator)
+        if same_session:
+            calculator.continue_session(self.calculator)
+        else:
+            calculator.continue_from(self.calculator)
         self.calculator = calculator
         names = self.channels.names
         self.channels = calculator.channels

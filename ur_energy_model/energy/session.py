@@ -217,6 +217,16 @@ class StandbyFollower:
         self.state = known or StandbyState(self.nominal, self.spread**2)
         self._block = _Block()
 
+    def continue_from(self, earlier: StandbyFollower) -> None:
+        """Go on with the session of a follower whose model has other errors of its motors.
+
+        What these changed in the estimate counts as noise from now on.
+        """
+        state = earlier.state
+        variance = state.variance + float(state.errors @ state.errors)
+        # Without errors, for as many as the next samples have.
+        self.state = replace(state, variance=min(variance, self.spread**2), errors=np.zeros(0))
+
     def update(
         self,
         time: Array,
@@ -339,6 +349,8 @@ class StandbyFollower:
 _TOGETHER = 4.0
 """Time of the controller's clock whose samples are used together for friction [s]: their dynamics
 take longest."""
+SAME_CONSTANT = 0.002
+"""Relative change of a torque constant up to which what currents showed of friction holds."""
 _PERIOD = 0.04  # of the samples that are used [s]; errors of the currents correlate for longer
 _FIELDS = ("target_q", "target_qd", "target_qdd", "actual_current")
 _WARMTH = "joint_temperatures"
@@ -398,6 +410,27 @@ class SessionFollower:
             motion_variance=model.bus.motion_variance,
         )
         self._begin()
+
+    def continue_from(self, earlier: SessionFollower) -> None:
+        """Go on with the session of a follower whose model has other torque constants of the arm.
+
+        What currents have shown of friction is kept for joints with the same constant.
+        """
+        self._time = earlier._time
+        self.standby.continue_from(earlier.standby)
+        self.use_friction(earlier._learned)
+        if self._friction is None or earlier._friction is None:
+            return
+        own = np.array([joint.torque_constant for joint in self._model.joints])
+        before = np.array([joint.torque_constant for joint in earlier._model.joints])
+        same = np.abs(own / before - 1.0) < SAME_CONSTANT
+        earlier._use_waiting()
+        known = earlier._friction.saved()
+        kept = {
+            "sums": known["sums"] * same[:, None, None],
+            "seconds": known["seconds"] * same,
+        }
+        self._friction.restore({**known, **kept})
 
     def expect(self, states: Sequence[SessionState]) -> None:
         """Begin the sessions that follow with these states, as of an earlier pass over them."""
