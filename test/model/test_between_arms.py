@@ -12,11 +12,14 @@ import pytest
 
 from ur_energy_model.model.arm_at_hand import on_another_arm, with_controller_constants
 from ur_energy_model.model.between_arms import (
+    LITTLE_MOTION,
+    MOTION,
     DriveParameters,
     between,
     drive_parameters,
     drives_of_another_arm,
     friction_of_another_arm,
+    motion_error,
     with_drives,
 )
 from ur_energy_model.model.controller_constants import ControllerConstants
@@ -102,6 +105,20 @@ def test_an_arm_that_shows_little_counts_for_little() -> None:
     copper, conversion = factors(model)
     assert copper == pytest.approx(np.ones(N), abs=0.05)
     assert conversion == pytest.approx(np.ones(N), abs=0.01)
+
+
+def test_an_arm_that_hardly_moved_counts_for_little() -> None:
+    own = identified(0.3, 0.9, 0.01)
+    errors = []
+    for energy in (3000.0, 30.0, 8.0):
+        model = replace(own, provenance={MOTION: {"energy": energy, "seconds": 4.0}})
+        errors.append(motion_error(model))
+        conversion = factors(on_another_arm(model))[1][0]
+        errors.append(1.0 - conversion)
+    assert errors[0] < 0.001
+    assert errors[4] > LITTLE_MOTION
+    assert errors[1] > errors[3] > 3.0 * errors[5]
+    assert motion_error(own) == 0.0  # of a model that does not state it
 
 
 def test_without_bus_power_the_drives_are_the_types() -> None:

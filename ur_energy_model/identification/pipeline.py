@@ -62,6 +62,7 @@ from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import JointEstimate
 from ur_energy_model.identification.wall_fit import fit_wall
 from ur_energy_model.many_bags import BagExecutor, BagResult, Result
+from ur_energy_model.model.between_arms import LITTLE_MOTION, MOTION, motion_error
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription, load_robot
@@ -392,10 +393,23 @@ def _with_provenance(drives: Drives, arm: ArmFit, given: Sequence[Recording]) ->
         "firmware": info.controller_version,
         "simulated": any(recording.info.simulated for recording in given),
         "bags": bags,
+        MOTION: _motion(drives.power, given),
         "power_factors": {name: {"value": value, "std": std} for name, (value, std) in factors},
         **arm.null_models,
     }
     return replace(drives.model, provenance=provenance)
+
+
+def _motion(power: PowerFitResult, given: Sequence[Recording]) -> dict[str, float]:
+    """Energy above standstill that the power model was fitted to [J], and its time [s]."""
+    energy = 0.0
+    seconds = 0.0
+    for recording in given:
+        taken, count = recording.power.motion(power.coefficients)
+        period = recording.duration / max(recording.samples, 1)
+        energy += taken * period
+        seconds += count * period
+    return {"energy": energy, "seconds": seconds}
 
 
 def _iso(stamp: int) -> str:
@@ -525,6 +539,13 @@ def _not_identifiable(model: EnergyModel, arm: ArmFit) -> Iterator[str]:
                 "current; is the arm mounted and loaded as assumed? State both with --gravity and "
                 "--payload"
             )
+    motion = model.provenance[MOTION]
+    if model.bus.source == "bus_power" and motion_error(model) > LITTLE_MOTION:
+        yield (
+            f"bus power shows {motion['energy']:.0f} J of motion in {motion['seconds']:.1f} s, "
+            f"known to {100 * motion_error(model):.0f} %: losses of the drives are hardly more "
+            "certain than those of the type; record more motion"
+        )
     prior = np.array([joint.source["reflected_inertia"] == "prior" for joint in model.joints])
     nominal = np.isfinite(robot.reflected_inertia)
     shares = np.array(

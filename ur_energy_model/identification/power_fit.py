@@ -204,6 +204,19 @@ class PowerFit:
         gram = self.data.gram.blocks.sum(axis=0)
         return float((gram[0, -1] - gram[0, :-1] @ result.coefficients) / gram[0, 0])
 
+    def motion(self, coefficients: Array) -> tuple[float, float]:
+        """Sum over the samples in motion of what motors and drivers take [W], and their number.
+
+        By the coefficients of the power columns [4 n + 4].
+        """
+        if not self.samples:
+            return 0.0, 0.0
+        grams, counts = self.data.gram.blocks, self.data.counts.blocks
+        speeds = grams[:, 0, PowerLayout(self.robot.dof).drag] / counts
+        moving = speeds > _LEAST_SPEED * speeds.max()
+        taken = grams[moving, 0, 1:-1] @ coefficients[1:]
+        return float(taken.sum()), float(counts[moving].sum())
+
     def fit(
         self,
         kind: str,

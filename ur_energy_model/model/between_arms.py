@@ -19,6 +19,7 @@ for little.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +30,32 @@ from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, FrictionBank
 from ur_energy_model.model.sessions import scaled_parameters
 from ur_energy_model.typing import Array
+
+# Motion that a model was identified from.
+
+MOTION = "motion"
+"""Key in the provenance of a model: energy above standstill that its power was fitted to [J], and
+the time that it took [s]."""
+_NOTHING = 1e6  # relative error of no energy at all
+LITTLE_MOTION = 0.1
+"""Relative error of that energy from which it shows little of the drives: of 8 J in 4 s, say."""
+
+
+def motion_error(model: EnergyModel) -> float:
+    """Relative error of the energy of motion that a model was identified from.
+
+    It is that of single motions, which no parameter explains; 0 of models of earlier versions.
+    """
+    motion = model.provenance.get(MOTION)
+    if not isinstance(motion, Mapping):
+        return 0.0
+    energy = motion.get("energy")
+    seconds = motion.get("seconds")
+    if not isinstance(energy, int | float) or not isinstance(seconds, int | float):
+        return 0.0  # of a file that was edited
+    error = np.sqrt(model.bus.motion_variance * max(seconds, 0.0))
+    return float(error / abs(energy)) if energy else _NOTHING
+
 
 # Drives: copper loss, conversion, driver loss and drag.
 
@@ -84,6 +111,8 @@ def drives_of_another_arm(model: EnergyModel, kind: EnergyModel) -> DriveParamet
     if model.bus.kind != "physical" or model.bus.source != "bus_power":
         return of_type  # whose power was not measured, or not with these parameters
     own = drive_parameters(model)
+    of_motion = motion_error(model) * own.values  # common to all losses
+    own = own._replace(covariance=own.covariance + np.outer(of_motion, of_motion))
     n = model.dof
     apart = np.zeros_like(of_type.covariance)
     for place, spread in (
