@@ -22,6 +22,7 @@ from ur_energy_model.identification.filtered_motion import FilteredMotion
 from ur_energy_model.learning.drift_filter import DriftNoise, LevelChange, LevelDetector
 from ur_energy_model.learning.history import Change
 from ur_energy_model.learning.minute import Minute, MinuteMeter, StandbyMinutes
+from ur_energy_model.learning.stated_constants import ExchangedJoint
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import FrictionBank
@@ -176,6 +177,20 @@ class ChangeMonitor:
         self.standby.rebase(shift, np.full(1, _REBASED_STANDBY))
         self.model, self._still = model, StandbyMinutes(model)
         self._next, self._whole = MinuteMeter(model), False
+
+    def report_exchange(self, found: ExchangedJoint) -> None:
+        """Report an exchanged joint, whose friction is another one from now on."""
+        name = self.model.joints[found.joint].name
+        words = (
+            f"{name} has another torque constant since {self._clock(self._time)} "
+            f"({found.now:.4g} N m/A instead of {found.before:.4g} N m/A by the controller): the "
+            "joint was exchanged or calibrated anew, and is learned anew"
+        )
+        half = CONFIDENCE * found.std
+        interval = (found.change - half, found.change + half)
+        change = Change(self._time, name, "torque_constant", found.change, interval, words)
+        self.changes.append(change)
+        self.friction.forget([found.joint])
 
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue with the same model, except the minute in progress."""

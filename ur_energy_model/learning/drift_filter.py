@@ -15,7 +15,7 @@ Kalman 1960; estimates and tests are recursive, so memory is constant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,6 +139,16 @@ class DriftFilter:
         variance = np.einsum("cs,st,ct->c", rows, self.covariance, rows) + extra
         return rows @ self.mean, np.sqrt(np.maximum(variance, 0.0))
 
+    def forget(self, channels: Sequence[int]) -> None:
+        """Know of these channels no more than before their first measurement."""
+        c = self.channels
+        states = _states_of(channels, c)
+        first = np.concatenate([self._usual, self._slope, self._session, self._wander])
+        self.mean[states] = 0.0
+        self.covariance[states] = 0.0
+        self.covariance[:, states] = 0.0
+        self.covariance[states, states] = first[states]
+
     def shift(self, direction: Array, size: float, variance: float) -> None:
         """Take over a step: states move by direction [4 c + 1] times a size known so well."""
         self.mean = self.mean + direction * size
@@ -150,6 +160,11 @@ class DriftFilter:
         warmth = np.nan_to_num(temperature - REFERENCE_TEMPERATURE)
         common = np.full((self.channels, 1), 1.0 if self.noise.common else 0.0)
         return np.concatenate([one, one * warmth[:, None], one, one, common], axis=1)
+
+
+def _states_of(channels: Sequence[int], count: int) -> Indices:
+    """Numbers of the states of some of `count` channels, in the order of `DriftFilter.mean`."""
+    return np.concatenate([np.asarray(channels, dtype=int) + part * count for part in range(4)])
 
 
 # Steps of levels: a generalised likelihood ratio on the filter's innovations. A step that the
@@ -264,6 +279,18 @@ class LevelDetector:
         for state, size, error in zip(np.eye(len(self.filter.mean)), shift, std, strict=False):
             self.filter.shift(state, float(size), float(error) ** 2)
         self._usual = self._usual + shift
+
+    def forget(self, channels: Sequence[int]) -> None:
+        """Begin anew with these channels: what follows does not compare with what was."""
+        places = list(channels)
+        self.filter.forget(places)
+        self._usual[places] = 0.0
+        self._measured[places] = 0.0
+        self._square[places] = 1.0
+        self.changed[places] = False
+        for name in ("bias", *_SUMS):
+            self._onsets[name][:, places] = 0.0
+        self._onsets["bias"][:, :, _states_of(places, self.filter.channels)] = 0.0
 
     def saved(self) -> dict[str, Array]:
         """Everything needed to continue."""

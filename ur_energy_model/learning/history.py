@@ -42,8 +42,9 @@ class Change:
     Attributes:
         time: controller time since when it is seen [s].
         joint: name of the joint; None for a change of the whole arm (standby, payload, mounting).
-        what: "friction", "standby", "payload" or "mounting".
-        size: relative change (friction, 0.22 for 22 % above the usual), else in W, kg or rad.
+        what: "friction", "torque_constant", "standby", "payload" or "mounting".
+        size: relative change (friction and torque constant, 0.22 for 22 % above the usual), else in
+            W, kg or rad.
         interval: its 95 % interval (low, high), same unit.
         words: the sentence for people, with the value, the usual one and the temperature.
     """

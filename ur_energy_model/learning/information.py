@@ -46,6 +46,8 @@ from ur_energy_model.identification.recording import (
     SessionData,
     TorqueBuffer,
 )
+from ur_energy_model.learning.stated_constants import StatedConstants
+from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.dynamics import ArmDynamics
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.model_file import document, model_from_document
@@ -177,11 +179,13 @@ class ArmInformation:
     """Data of the last sessions of one arm, and what they determine; `prior` is the first model.
 
     `doubts` are what the currents of sessions show in place of the payload set in the controller,
-    by name of the session, from the last fit.
+    by name of the session, from the last fit. `constants` are the torque constants that the
+    controller states.
     """
 
     def __init__(self, robot: RobotDescription, prior: EnergyModel) -> None:
         self.robot, self.prior = robot, prior
+        self.constants = StatedConstants(robot, prior.controller_constants)
         self.doubts: dict[str, PayloadCheck] = {}
         self._known_power = power_prior(robot, prior)
         self._number, self._sessions = 0, list[_Session]()
@@ -225,6 +229,17 @@ class ArmInformation:
         for each in before:
             each.motions.choose(each.motions.limit)
         self._estimated_from = 0
+        self.constants.start_session()
+
+    def restart(self, prior: EnergyModel) -> None:
+        """Go on with the present session alone, from another first model."""
+        self.prior = prior
+        self._known_power = power_prior(self.robot, prior)
+        session = self._sessions[-1]
+        session.power = PowerFit(self.robot, self._known_power, session.power.data)
+        self._sessions = [session]
+        self._use(prior, fitted=False)
+        self._checks = {}
 
     def saved(self) -> dict[str, Any]:
         """Everything needed to continue."""
@@ -234,6 +249,7 @@ class ArmInformation:
             "model": document(self._model),
             "learned": self._fitted,
             "capacitor": self._capacitor.errors,
+            "constants": self.constants.saved(),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -243,11 +259,14 @@ class ArmInformation:
         self._number = saved["number"]
         self._use(model_from_document(saved["model"], "state"), fitted=saved["learned"])
         self._capacitor.errors = saved["capacitor"]
+        if "constants" in saved:  # states of earlier versions have none
+            self.constants.restore(saved["constants"])
         self._decide_setup()
 
     def add(self, window: Telemetry) -> list[ArmMotion]:
         """Add a window of usable samples; returns its motions."""
         session = self._sessions[-1]
+        self.constants.observe(window)
         motions = session.add(window)
         self._decide_setup()
         rows = power_rows(window) if self._fitted and session.power.supply_rested else None
@@ -301,21 +320,19 @@ class ArmInformation:
     def _fit_of(self, used: list[_Session]) -> tuple[ArmFit, EnergyModel]:
         """The drives of these sessions; `doubts` are known even if it fails."""
         options = IdentificationOptions()
-        arm = ArmFit(
-            self.robot,
-            [each.data(place) for place, each in enumerate(used)],
-            (),
-            options,
-            known=self.prior,
-        )
+        stated = self.constants.known
+        data = [each.data(place) for place, each in enumerate(used)]
+        data[-1] = replace(data[-1], constants=stated)  # of all sessions
+        known = with_controller_constants(self.prior, stated)
+        arm = ArmFit(self.robot, data, (), options, known=known)
 
         def check(model: EnergyModel) -> list[PayloadCheck]:
             found = list[PayloadCheck]()
-            for session, data, own in zip(used, arm.given, arm.compared(), strict=True):
+            for session, given, own in zip(used, arm.given, arm.compared(), strict=True):
                 samples, entry = self._checks.get(session.name, (0, ()))
                 enough = session.motions.kept >= _LEAST_CHECKED
                 if enough and (own.carried or session.samples >= _CHECKED_AGAIN * samples):
-                    entry = check_payload(model, arm.body.robot, data, own.alone())
+                    entry = check_payload(model, arm.body.robot, given, own.alone())
                     if own.carried is None:
                         self._checks[session.name] = session.samples, entry
                 found += entry

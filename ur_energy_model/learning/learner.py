@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections import deque
 from collections.abc import Sequence
@@ -41,7 +42,9 @@ from ur_energy_model.learning.information import MOST_SESSIONS, ArmInformation
 from ur_energy_model.learning.minute import Windows
 from ur_energy_model.learning.needs import Coverage, ReferenceWork, needs, reference_work
 from ur_energy_model.learning.state import ORIGIN, decoded, encoded, learned_digest
+from ur_energy_model.learning.stated_constants import ExchangedJoint, with_new_joints
 from ur_energy_model.learning.trial import ModelRecord, verdict
+from ur_energy_model.model.arm_at_hand import with_controller_constants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.model.model_file import document, model_from_document
@@ -57,9 +60,11 @@ from ur_energy_model.typing import Progress
 SCHEDULE = (5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 240.0, 480.0)
 """Learned time at which the model is fitted again [s]; every LATER seconds after the last."""
 LATER = 600.0
+_SAME_CONSTANT = 1e-3
+"""Relative change of a torque constant below which the first model stays as it is."""
 _MOST_QUEUED = 12  # windows that wait for `step`; older ones are left out
 _NUMBERS = (
-    "version", "left_out", "_due", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
+    "version", "left_out", "_due", "_restarted", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
 )  # fmt: skip
 """Attributes of a learner that are kept as they are."""
 
@@ -127,6 +132,7 @@ class Learner:
         self._queue: deque[Telemetry] = deque()
         self._attempts: deque[Attempt] = deque()
         self._due = SCHEDULE[0]
+        self._restarted = 0.0  # work before the last exchange of a joint [s]
         self._trial: dict[str, ModelRecord] = {}
         """Of the present model and of the candidate that may replace it; empty without one."""
         self._fitted_until = 0.0
@@ -287,6 +293,8 @@ class Learner:
         self._end_of_session = self._end_of_session and last is None
         self._last_time, self._info = float(window.time[-1]), window.info
         motions = self._information.add(window)
+        if exchanged := self._information.constants.exchanged():
+            self._restart(exchanged)
         self._coverage.observe(window)
         before = len(self._monitor.changes)
         self._monitor.observe(window, [(part.motion, part.dynamics) for part in motions])
@@ -312,15 +320,57 @@ class Learner:
                 learned.since = learned.since or since.isoformat(timespec="seconds")
                 learned.until = until.isoformat(timespec="seconds")
         if learned.seconds >= self._due - 0.5:
-            done = max(learned.seconds, self._due) + 1e-6
+            done = max(learned.seconds, self._due) - self._restarted + 1e-6
             later = LATER * (done // LATER + 1)
-            self._due = next((time for time in SCHEDULE if time > done), later)
+            self._due = self._restarted + next((time for time in SCHEDULE if time > done), later)
             self._judge()
+            self._use_constants()
             began = process_time()
             self._fit()
             if self.version:
                 rest = self.pause * (process_time() - began)
                 self._due = max(self._due, learned.seconds + rest)
+
+    def _use_constants(self) -> None:
+        """Until a model was learned, the first one has the constants that the controller states."""
+        if self.version:
+            return
+        stated = self._information.constants.known
+        model = with_controller_constants(self._information.prior, stated)
+        before, after = (
+            np.array([joint.torque_constant for joint in each.joints])
+            for each in (self.model, model)
+        )
+        if np.abs(after / before - 1.0).max() > _SAME_CONSTANT:
+            self.model, self._work = model, None
+            self._monitor.use_model(model)
+
+    def _restart(self, exchanged: Sequence[ExchangedJoint]) -> None:
+        """Learn exchanged joints anew, from what is known of their type."""
+        for each in exchanged:
+            self._monitor.report_exchange(each)
+        joints = [each.joint for each in exchanged]
+        model = with_new_joints(self.model, first_model(self.robot), joints)
+        model = with_controller_constants(model, self._information.constants.known)
+        self._information.restart(model)
+        self.version += 1
+        self.model, self._work, self._trial = model, None, {}
+        self._monitor.use_model(model)
+        names = ", ".join(model.joints[joint].name for joint in joints)
+        self._attempts.append(
+            Attempt(
+                time=float(self._last_time or 0.0),
+                samples=self._learned.samples,
+                version=self.version,
+                supply_energy_error_percent=None,
+                joint_energy_interval_percent=(math.nan,) * self.robot.dof,
+                accepted=True,
+                reason=f"{names} exchanged: another torque constant is stated",
+            )
+        )
+        # The next candidate is due as soon as that of a first model.
+        self._restarted = self._learned.seconds
+        self._due = self._restarted + SCHEDULE[0]
 
     def _start_session(self) -> None:
         self._information.start_session()

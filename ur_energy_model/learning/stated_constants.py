@@ -1,0 +1,170 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The torque constants that the controller states while an arm works, and exchanged joints.
+
+Stated constants of one arm stay the same over years. A session in which that of a joint differs
+shows that the joint was exchanged, or calibrated anew: what was learned of it does not hold any
+more. Exchanges happen between sessions, with the power off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ur_energy_model.codec import built
+from ur_energy_model.consistency.controller_constants import (
+    ConstantsData,
+    ControllerConstantsFit,
+)
+from ur_energy_model.model.controller_constants import ANOTHER_ARM_CHANCE, ControllerConstants
+from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.robots import RobotDescription
+from ur_energy_model.telemetry.samples import Telemetry
+from ur_energy_model.typing import Array, Indices
+
+LEAST_CHANGE = 0.01  # relative; two motors of one type seldom differ by less
+_CERTAIN = 0.01
+"""Relative deviation of a session's constant from which it is compared: that of a joint which has
+hardly been loaded yet comes from a few seconds of one motion."""
+_CONFIRMED = 2  # windows of a session in a row that show the same exchange
+
+
+@dataclass(frozen=True)
+class ExchangedJoint:
+    """A joint whose stated torque constant is another one than in the sessions before."""
+
+    joint: int  # its number
+    before: float  # N k_t until then, N m/A
+    now: float  # since then, N m/A
+    std: float  # standard deviation of the relative change
+
+    @property
+    def change(self) -> float:
+        """Relative change."""
+        return self.now / self.before - 1.0
+
+
+class StatedConstants:
+    """Follows the stated constants of an arm with n joints from session to session.
+
+    Args:
+        robot: the arm.
+        before: constants that were known before the first session; None if none were.
+    """
+
+    def __init__(self, robot: RobotDescription, before: ControllerConstants | None = None) -> None:
+        self.robot = robot
+        self.before = ControllerConstants.unknown(robot.dof) if before is None else before
+        self._fit = ControllerConstantsFit(robot)
+        self._seen = np.zeros(robot.dof)  # windows in a row that showed an exchange, by joint
+
+    def observe(self, window: Telemetry) -> None:
+        """Use the samples of a window; memory is bounded."""
+        if not self._fit.full:
+            self._fit.accumulate(window)
+
+    @property
+    def session(self) -> ControllerConstants:
+        """Those of this session."""
+        return self._fit.result()
+
+    @property
+    def known(self) -> ControllerConstants:
+        """Those of all sessions together."""
+        return ControllerConstants.joined([self.before, self.session], self.robot.dof)
+
+    def exchanged(self) -> list[ExchangedJoint]:
+        """Joints that this session shows to be others than those before, from now on forgotten."""
+        session = self.session
+        relative, deviation = session.difference(self.before)
+        limit = -float(ndtri(0.5 * ANOTHER_ARM_CHANCE / self.robot.dof))
+        with np.errstate(invalid="ignore"):
+            certain = session.std < _CERTAIN * session.torque_per_ampere
+            differs = certain & (np.abs(relative) > np.maximum(limit * deviation, LEAST_CHANGE))
+        self._seen = np.where(differs, self._seen + 1.0, 0.0)
+        joints = np.flatnonzero(self._seen >= _CONFIRMED)
+        found = [
+            ExchangedJoint(
+                joint,
+                float(self.before.torque_per_ampere[joint]),
+                float(session.torque_per_ampere[joint]),
+                float(deviation[joint]),
+            )
+            for joint in joints.tolist()
+        ]
+        self.before = _without(self.before, joints)
+        self._seen[joints] = 0.0
+        return found
+
+    def start_session(self) -> None:
+        """The samples that follow are of another session."""
+        self.before = self.known
+        self._fit = ControllerConstantsFit(self.robot)
+        self._seen = np.zeros(self.robot.dof)
+
+    def saved(self) -> dict[str, Any]:
+        """Everything needed to continue."""
+        return {
+            "before": self.before,
+            "session": self._fit.data,
+            "seen": self._seen,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from what `saved` gave."""
+        self.before = built(ControllerConstants, saved["before"])
+        self._fit = ControllerConstantsFit(self.robot, built(ConstantsData, saved["session"]))
+        self._seen = np.array(saved["seen"])
+
+
+def _without(constants: ControllerConstants, joints: Indices) -> ControllerConstants:
+    """Constants of which those of some joints are unknown."""
+    unknown = np.isin(np.arange(len(constants.std)), joints)
+    return replace(
+        constants,
+        torque_per_ampere=np.where(unknown, np.nan, constants.torque_per_ampere),
+        std=np.where(unknown, np.inf, constants.std),
+    )
+
+
+def with_new_joints(model: EnergyModel, kind: EnergyModel, joints: Sequence[int]) -> EnergyModel:
+    """A model in which some joints are those of another arm of the type.
+
+    Args:
+        model: of the arm with its former joints.
+        kind: of the type, what is known of any joint in their places.
+        joints: their numbers.
+    """
+    n = model.dof
+    new = np.isin(np.arange(n), joints)
+    own = tuple(
+        other if new[j] else joint
+        for j, (joint, other) in enumerate(zip(model.joints, kind.joints, strict=True))
+    )
+    # Resistances and back-EMF constants of the new joints have the errors of the type.
+    changed = np.concatenate([[False], new, new, np.zeros(n + 1, dtype=bool)])
+    before = model.bus.errors.reshape(-1, 3 * n + 2)
+    of_kind = kind.bus.errors.reshape(-1, 3 * n + 2)
+    errors = np.concatenate([np.where(changed, 0.0, before), np.where(changed, of_kind, 0.0)])
+    torque = np.concatenate([
+        np.where(new, 0.0, _torque_errors(model)), np.where(new, _torque_errors(kind), 0.0)
+    ])  # fmt: skip
+    bus = replace(model.bus, errors=errors, torque_errors=torque)
+    stated = model.controller_constants
+    if stated is not None:
+        stated = _without(stated, np.flatnonzero(new))
+    return replace(
+        model, joints=own, bus=bus, controller_constants=stated, payload_calibration=None
+    )
+
+
+def _torque_errors(model: EnergyModel) -> Array:
+    """Relative changes of the torque constants by the errors of the bus model [k, n]."""
+    back_emf = np.array([joint.back_emf_constant for joint in model.joints])
+    return model.bus.torque_constant_errors(back_emf)
