@@ -349,7 +349,7 @@ class ArmFit:
             joints = tuple(replace(joint, load_error=error) for joint, error in errors)
         powers = [recording.power for recording in self.fitted]
         kind, prior = self.options.power_model, self.options.prior.torque_constant
-        drives = fit_drives(body, joints, powers, kind, prior, self._order())
+        drives = fit_drives(body, joints, powers, kind, prior, self._order(), self.stated)
         model = drives.model if payload is None else drives.model.with_payload(payload)
         lengths = {"bags": [{"duration": recording.duration} for recording in self.given]}
         return drives._replace(model=replace(model, provenance={**lengths, **model.provenance}))
