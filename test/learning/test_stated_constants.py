@@ -1,7 +1,7 @@
 # Copyright 2026 ur_energy_model maintainers
 # SPDX-License-Identifier: Apache-2.0
 
-"""Constants that the controller states: learned from the first seconds, an exchanged joint found."""
+"""Constants that the controller states, from the first seconds on, and an exchanged joint."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from test.identification.exact_arm import ExactArm
 from test.learning.conftest import batches, fed
 from ur_energy_model.learning.learner import Learner, first_model
-from ur_energy_model.learning.stated_constants import ExchangedJoint, StatedConstants
 from ur_energy_model.learning.state import decoded, encoded
+from ur_energy_model.learning.stated_constants import ExchangedJoint, StatedConstants
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.telemetry.samples import Telemetry

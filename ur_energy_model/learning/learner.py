@@ -64,7 +64,8 @@ _SAME_CONSTANT = 1e-3
 """Relative change of a torque constant below which the first model stays as it is."""
 _MOST_QUEUED = 12  # windows that wait for `step`; older ones are left out
 _NUMBERS = (
-    "version", "left_out", "_due", "_restarted", "_fitted_until", "_last_time", "_end_of_session", "_noticed",
+    "version", "left_out", "_due", "_restarted", "_fitted_until", "_last_time", "_end_of_session",
+    "_noticed",
 )  # fmt: skip
 """Attributes of a learner that are kept as they are."""
 
