@@ -80,7 +80,7 @@ def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
         work = own.record(45.0, seed=60 + number)
         unaware = arm.record(45.0, seed=60 + number).columns
         of_controller = {name: unaware[name] for name in ("target_moment", "target_current")}
-        work = replace(work, columns=work.columns | of_controller)
+        work = replace(work, columns={**work.columns, **of_controller})
         if number:
             information.start_session()
         for batch in batches(work, 500):
