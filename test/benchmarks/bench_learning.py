@@ -5,6 +5,7 @@
 
 `production`: simulated arms that learning was not tuned on start from the generic model of their
 type; the model in use after some work predicts five minutes. `recordings`: the same of real arms.
+`following_sessions`: a session that has not begun, predicted from those before it.
 `cold_starts`: the next minute predicted from its targets, with and without the friction of now.
 `changes`: false alarms and detection times, on the simulated arm for hours and on surrogate work
 (test/learning/surrogate_work.py) for months.
@@ -19,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +36,10 @@ from ur_energy_model.energy.recording_energy import EnergySummary, summarise
 from ur_energy_model.files import config_file
 from ur_energy_model.identification.filtered_motion import MotionStream
 from ur_energy_model.identification.pipeline import identify
+from ur_energy_model.identification.recording import FIELDS as IDENTIFIED_FIELDS
 from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.learner import Learner, first_model
+from ur_energy_model.learning.learner import learn as learn_from_bags
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
@@ -133,6 +137,88 @@ def recordings() -> None:
                     half = 100.0 * CONFIDENCE * found.model_std / found.bus
                     words.append(f"from {method} {error:+.1f} % (+- {half:.1f})")
             print(f"{file.name} after {time:2.0f} s, version {learner.version}: {', '.join(words)}")
+
+
+# Sessions that have not begun.
+
+FOLLOWING_ARMS = (
+    ("ur5e", 884301), ("ur3e", 884302), ("ur10e", 884303), ("ur16e", 884304),
+    ("ur5e", 884305), ("ur3e", 884306), ("ur10e", 884307), ("ur16e", 884308),
+)  # fmt: skip
+WEAR = (1.0, 0.94)
+"""Friction of all joints over that of the session before, beside the simulator's own changes."""
+BEFORE_IT = (4,)  # sessions before the predicted one
+SESSION_SECONDS = 45.0
+
+
+class Worked(NamedTuple):
+    """A session, and the electrical energies of its joints [n], J."""
+
+    samples: Telemetry
+    electrical: Array
+
+
+def worked_session(name: str, seed: int, number: int, wear: float) -> Worked:
+    """Moves through random points in session `number` of an arm that wears."""
+    robot = load_robot(name)
+    planner = Planner(robot)
+    motion = planner.chain_through(planner.random_points(100 * seed + number), rest=0.5)
+    arm = SimulatedArm(robot, motion=motion, seed=seed, options=ArmOptions(session=number))
+    for joint in range(robot.dof):
+        arm.change_friction(joint, wear**number)
+    before = arm.energies()
+    samples = record_arm(arm, SESSION_SECONDS, IDENTIFIED_FIELDS)
+    after = arm.energies()
+    electrical = after.mechanical + after.copper - before.mechanical - before.copper
+    stamp = np.rint(1e9 * (samples.time + 86400.0 * number)).astype(np.int64)
+    info = replace(samples.info, serial=str(seed))
+    return Worked(replace(samples, info=info, stamp=stamp), electrical)
+
+
+def following_sessions() -> None:
+    """Plans of the next session, from models of the sessions before, and the same anchored."""
+    for wear in WEAR:
+        found = defaultdict[str, list[tuple[float, float, Array]]](list)
+        for name, seed in FOLLOWING_ARMS:
+            last = BEFORE_IT[-1] + 1
+            sessions = [worked_session(name, seed, k, wear) for k in range(1, last + 1)]
+            with TemporaryDirectory() as folder:
+                bags = [
+                    write_bag(Path(folder) / f"session{k}", each.samples)
+                    for k, each in enumerate(sessions, 1)
+                ]
+                for k in BEFORE_IT:
+                    learner = Learner(load_robot(name), first_model(load_robot(name)))
+                    learn_from_bags(learner, bags[:k])
+                    models = {
+                        "learned": learner.model,
+                        "latest alone": identify(bags[k - 1 : k], name).model,
+                        "all together": identify(bags[:k], name).model,
+                    }
+                    for words, model in models.items():
+                        found[words].append(_following(model, sessions[k]))
+        print(f"friction times {wear} a session, {len(FOLLOWING_ARMS)} arms, after {BEFORE_IT} sessions:")
+        for words, errors in found.items():
+            plans, anchored, deviations = (np.array(each) for each in zip(*errors, strict=True))
+            print(
+                f"{words}: plans of the next session off by {np.sqrt(np.mean(plans**2)):.1%} rms, "
+                f"from its currents by {np.sqrt(np.mean(anchored**2)):.1%}; 95 % intervals of the "
+                f"joints of plans cover {np.mean(np.abs(deviations) < CONFIDENCE):.0%} "
+                f"(z {np.sqrt(np.mean(deviations**2)):.2f})",
+                flush=True,
+            )
+
+
+def _following(model: EnergyModel, session: Worked) -> tuple[float, float, Array]:
+    """Relative errors of the joints' energy as planned and from currents; z of the plan's [n]."""
+    samples, truth = session
+    q, qd, qdd = (samples[name] for name in TARGETS)
+    plan = Plan(samples.time - samples.time[0], q, qd, qdd)
+    warmth = samples["joint_temperatures"].mean(axis=0)
+    energy = predict_energy(model, plan, temperature=warmth)
+    planned = energy.electrical.sum() / truth.sum() - 1.0
+    anchored = predicted(model, samples).electrical.sum() / truth.sum() - 1.0
+    return float(planned), float(anchored), (energy.electrical - truth) / energy.electrical_std
 
 
 # Sessions of the simulated arm.
@@ -333,6 +419,7 @@ def main() -> None:
     """Print all figures."""
     recordings()
     simulated_production()
+    following_sessions()
     cold_starts()
     false_alarms()
     detection()
