@@ -197,7 +197,8 @@ def following_sessions() -> None:
                     }
                     for words, model in models.items():
                         found[words].append(_following(model, sessions[k]))
-        print(f"friction times {wear} a session, {len(FOLLOWING_ARMS)} arms, after {BEFORE_IT} sessions:")
+        arms = f"{len(FOLLOWING_ARMS)} arms, after {BEFORE_IT} sessions"
+        print(f"friction times {wear} a session, {arms}:")
         for words, errors in found.items():
             plans, anchored, deviations = (np.array(each) for each in zip(*errors, strict=True))
             print(
