@@ -36,7 +36,7 @@ from ur_energy_model.cli.output import (
 )
 from ur_energy_model.cli.parser import IDENTIFY
 from ur_energy_model.energy.meter import CONFIDENCE
-from ur_energy_model.errors import InputError, RecordingError
+from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output
 from ur_energy_model.identification.pipeline import Identification, IdentificationOptions, identify
 from ur_energy_model.model.drives import motor_constant
@@ -296,8 +296,11 @@ def _identify_per_arm(options: argparse.Namespace) -> None:
         remedy = "name a folder for one model per arm, or leave out --per-arm"
         raise InputError(options.output, "is the name of a model file", remedy)
     make_folder(options.output)
-    for bag in options.bags:
-        _check_model_of_arm(bag, options)
+
+    def check(arm: str) -> None:
+        """Refuse an arm whose model would be replaced without --overwrite."""
+        check_output(options.output / f"{arm}.yaml", overwrite=options.overwrite)
+
     known = _read(options.output if options.fleet is None else options.fleet)
     with progress("identifying") as report, for_each_bag(options) as each:
         result = identify_arms(
@@ -306,6 +309,7 @@ def _identify_per_arm(options: argparse.Namespace) -> None:
             robot=options.robot,
             known=known,
             each=each,
+            check=check,
             progress=report,
         )
     files = {arm.name: options.output / f"{arm.name}.yaml" for arm in result.arms}
@@ -320,15 +324,6 @@ def _identify_per_arm(options: argparse.Namespace) -> None:
         count = len(files)
         note(f"{count} model{'' if count == 1 else 's'} written to {options.output}")
     report_failed(result.failed, len(options.bags))
-
-
-def _check_model_of_arm(bag: Path, options: argparse.Namespace) -> None:
-    """Refuse the bag of an arm whose model would be replaced without --overwrite."""
-    try:
-        arm = arm_name(read_info(bag))
-    except RecordingError:  # reported with the results of the other bags
-        return
-    check_output(options.output / f"{arm}.yaml", overwrite=options.overwrite)
 
 
 def _read(folder: Path) -> list[FleetArm]:

@@ -4,7 +4,7 @@
 """Whether recordings, and what is compared with them, are of one arm and one program.
 
 A bag holds the serial number of its arm and the name of its program, where the controller's
-dashboard server had them.
+dashboard server had them. The torque constants that a controller states identify its arm without.
 """
 
 from __future__ import annotations
@@ -12,35 +12,103 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from ur_energy_model.consistency.contradiction import Contradiction, ContradictionError
+from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.telemetry.samples import RecordingInfo, same_serial
 
 
-def check_one_arm(recordings: Sequence[tuple[str | Path, RecordingInfo]]) -> None:
+class Origin(NamedTuple):
+    """Which arm a recording is of, as far as that is known."""
+
+    name: str | Path  # of the bag
+    info: RecordingInfo
+    constants: ControllerConstants | None = None  # that the controller states, None if unknown
+
+    def same_constants(self, other: Origin) -> bool | None:
+        """Whether the stated torque constants are those of one arm; None where unknown."""
+        if self.constants is None or other.constants is None:
+            return None
+        if self.constants.std.shape != other.constants.std.shape:
+            return None
+        return self.constants.same_arm(other.constants)
+
+
+def check_one_arm(recordings: Sequence[Origin]) -> None:
     """Refuse recordings of several arms, which are to be fitted together.
 
+    Different serial numbers, or different torque constants that the controllers state, are of
+    several arms; constants that differ within one serial number are of an exchanged joint.
+
     Args:
-        recordings: names of the bags, and what they state; unknown serial numbers contradict
-            nothing.
+        recordings: what is unknown of them contradicts nothing.
 
     Raises:
-        ContradictionError: the first recording of another arm, with both serial numbers.
+        ContradictionError: the first recording of another arm, with both serial numbers or
+            constants.
     """
-    known = [(name, info.serial) for name, info in recordings if info.serial]
-    for name, serial in known[1:]:
-        first_name, first = known[0]
-        if same_serial(first, serial) is False:
-            contradiction = Contradiction(
-                subject="arm",
-                stated=f"is fitted together with {first_name}, which is of arm {first}",
-                shown=f"is itself of arm {serial}",
-                evidence="serial numbers in the bags",
-                remedy="identify each arm from its own recordings (--per-arm), or give "
-                "--same-arm if it is one arm, as with an exchanged control box",
-                refused=True,
-            )
-            raise ContradictionError(name, contradiction)
+    for k, each in enumerate(recordings):
+        for first in recordings[:k]:
+            same = same_serial(first.info.serial, each.info.serial)
+            if same is False:
+                raise ContradictionError(each.name, _another_serial(first, each))
+            if each.same_constants(first) is False:
+                raise ContradictionError(each.name, _other_constants(first, each, same is True))
+
+
+def _another_serial(first: Origin, each: Origin) -> Contradiction:
+    return Contradiction(
+        subject="arm",
+        stated=f"is fitted together with {first.name}, which is of arm {first.info.serial}",
+        shown=f"is itself of arm {each.info.serial}",
+        evidence="serial numbers in the bags",
+        remedy="identify each arm from its own recordings (--per-arm), or give "
+        "--same-arm if it is one arm, as with an exchanged control box",
+        refused=True,
+    )
+
+
+def _other_constants(first: Origin, each: Origin, one_serial: bool) -> Contradiction:
+    """The clearest difference between the stated torque constants of two recordings."""
+    own, before = each.constants, first.constants
+    assert own is not None
+    assert before is not None
+    relative, deviation = own.difference(before)
+    j = int(np.nanargmax(np.abs(relative) / deviation))
+    remedy = "identify each arm from its own recordings (--per-arm), or give --same-arm"
+    if one_serial:
+        remedy = "give the recordings since the joint was exchanged, or --same-arm"
+    return Contradiction(
+        subject="arm",
+        stated=f"is fitted together with {first.name}, whose controller has "
+        f"{before.torque_per_ampere[j]:.4g} N m/A for joint {j + 1}",
+        shown=f"its own controller has {own.torque_per_ampere[j]:.4g} N m/A",
+        evidence=f"torque constants that the controllers state, "
+        f"{100.0 * relative[j]:+.1f} ± {196.0 * deviation[j]:.1f} %",
+        remedy=remedy,
+        refused=True,
+    )
+
+
+def arms_by_constants(recordings: Sequence[Origin]) -> list[int]:
+    """Number of the arm of each recording, from 0 on, by the stated torque constants alone.
+
+    A recording is of the first arm none of whose recordings contradicts it; one that states nothing
+    is of the first arm.
+    """
+    arms: list[list[Origin]] = []
+    numbers = []
+    for each in recordings:
+        fits = [all(each.same_constants(other) is not False for other in arm) for arm in arms]
+        number = fits.index(True) if True in fits else len(arms)
+        if number == len(arms):
+            arms.append([])
+        arms[number].append(each)
+        numbers.append(number)
+    return numbers
 
 
 _NO_LETTER = re.compile(r"[^a-z0-9]+")

@@ -346,7 +346,7 @@ def model_of_arm(
         constants = ControllerConstants.unknown(model.dof)
     numbers = serials(model, info)
     of_serials = same_serial(*numbers.values())
-    of_constants = None if is_generic(model) else _constants_of(model).same_arm(constants)
+    of_constants = _same_constants(model, constants)
     same = of_constants if of_serials is None else of_serials
     differing = _difference(model, constants) if of_constants is False else None
     warning = None
@@ -385,6 +385,17 @@ def model_of_arm(
 IDENTIFIED_CONSTANT_ERROR = 2.0
 """Error of an identified torque constant over its stated deviation, where it is the only one with
 which that of a controller can be compared."""
+
+
+def _same_constants(model: EnergyModel, constants: ControllerConstants) -> bool | None:
+    """Whether stated torque constants are those of the model's arm; None where that is open.
+
+    Identified constants are too uncertain to show that they are, but may show that they are not.
+    """
+    if is_generic(model):
+        return None
+    same = _constants_of(model).same_arm(constants)
+    return None if same and model.controller_constants is None else same
 
 
 def _constants_of(model: EnergyModel) -> ControllerConstants:

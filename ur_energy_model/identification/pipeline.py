@@ -18,7 +18,7 @@ import numpy as np
 
 from ur_energy_model import __version__
 from ur_energy_model.consistency.contradiction import Contradiction
-from ur_energy_model.consistency.same_origin import check_one_arm
+from ur_energy_model.consistency.same_origin import Origin, check_one_arm
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.telemetry_checks import serials
 from ur_energy_model.errors import IdentificationError
@@ -128,7 +128,9 @@ def identify(
         work = _Work(each, progress)
         given = work.read(bags, described, opened, KeptTime.of_each(len(bags)))
         if not options.same_arm:
-            check_one_arm([(recording.path, recording.info) for recording in given])
+            check_one_arm(
+                [Origin(recording.path, recording.info, recording.constants) for recording in given]
+            )
         held_out = work.read(validate, described, opened, None)
         arm = ArmFit(described, given, held_out, options)
         pairs = list[tuple[Recording, RecordingDynamics]]()

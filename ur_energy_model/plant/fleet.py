@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, product
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ur_energy_model.consistency.controller_constants import recorded_constants
+from ur_energy_model.consistency.same_origin import Origin, arms_by_constants
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.errors import InputError
 from ur_energy_model.identification.assembly import (
@@ -332,9 +334,14 @@ def identify_arms(
     robot: str | None = None,
     known: Sequence[FleetArm] = (),
     each: BagExecutor = in_this_process,
+    check: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> FleetIdentification:
     """Identify one model per arm (serial number) from any number of bags.
+
+    Bags of one type without serial numbers are of one arm, unless the torque constants that their
+    controllers state differ: then of ur5e, ur5e_2, and so on. `check` is called with the name of
+    each arm before any is identified, and may refuse it.
 
     Every arm is identified twice: first alone, then with the prior that all others give. What an
     arm's own recordings show never enters its prior. `robot` is the description of all arms, None
@@ -342,6 +349,9 @@ def identify_arms(
     """
     out = FleetIdentification()
     groups = _bags_of_arms(bags, robot, each, out.failed)
+    if check is not None:
+        for name in groups:
+            check(name)
 
     def run(
         begin: float, priors: Mapping[str, ArmPrior | None]
@@ -386,12 +396,15 @@ def _bags_of_arms(
 ) -> dict[str, tuple[str, tuple[Path, ...]]]:
     """Type and bags of each arm, in order of the arms' names; other bags are added to `failed`."""
     groups: dict[str, tuple[str, tuple[Path, ...]]] = {}
-    for result in each(read_info, bags):
-        info, bag, problem = result.value, result.bag, None
-        if info is None:
+    found: list[tuple[Path, Origin]] = []
+    for result in each(_read_origin, bags, None, [robot] * len(bags)):
+        if result.value is None:
             failed.append(result)
-            continue
-        name, type_ = arm_name(info), robot or info.robot
+        else:
+            found.append((result.bag, result.value))
+    names = _arm_names([origin for _, origin in found])
+    for name, (bag, (_, info, _)) in zip(names, found, strict=True):
+        problem, type_ = None, robot or info.robot
         known, own = groups.get(name, (type_, ()))
         if type_ is None or known is None:
             problem = InputError(bag, "does not name the type of the arm", "give --robot")
@@ -402,6 +415,28 @@ def _bags_of_arms(
             groups[name] = type_, (*own, bag.absolute())
         failed += [] if problem is None else [BagResult(bag, None, str(problem))]
     return dict(sorted(groups.items()))
+
+
+def _read_origin(bag: Path, robot: str | None) -> Origin:
+    """What shows which arm a bag is of."""
+    info = read_info(bag)
+    type_ = robot or info.robot
+    constants = None
+    if type_ is not None and not info.serial:
+        constants = recorded_constants(bag, load_robot(type_))
+    return Origin(bag, info, constants)
+
+
+def _arm_names(origins: Sequence[Origin]) -> list[str]:
+    """Name of the arm of each recording: by serial number, else by type and stated constants."""
+    names = [arm_name(origin.info) for origin in origins]
+    for name in set(names):
+        rows = [k for k, each in enumerate(names) if each == name and not origins[k].info.serial]
+        numbers = arms_by_constants([origins[k] for k in rows])
+        for k, number in zip(rows, numbers, strict=True):
+            if number:
+                names[k] = f"{name}_{number + 1}"
+    return names
 
 
 def _identify(
