@@ -59,8 +59,8 @@ def test_each_arm_has_its_own_model(bags: dict[str, Path]) -> None:
 def test_a_model_of_another_arm_is_named_and_becomes_that_of_the_arm(
     bags: dict[str, Path], name: str
 ) -> None:
-    stated = recorded_constants(bags[name], load_robot("ur5e"))
-    model = with_controller_constants(identify([bags[name]], "ur5e").model, stated)
+    constants = recorded_constants(bags[name], load_robot("ur5e"))
+    model = with_controller_constants(identify([bags[name]], "ur5e").model, constants)
     for recorded, arm in ARMS.items():
         found = estimate_energy(model, bags[recorded])
         assert found.same_arm is (arm == ARMS[name])
