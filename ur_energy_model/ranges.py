@@ -48,6 +48,7 @@ CURRENT = Quantity("A", 0, 1e4)
 DELAY = Quantity("s", -0.1, 0.1)
 TEMPERATURE = Quantity("degC", -60, 150)
 TRAVEL = Quantity("rad", 0, 0.5)
+LOAD_FACTOR = Quantity("1", 0.2, 5)
 FACTOR = Quantity("1", -1e6, 1e6)
 ERROR = Quantity("1", -1e12, 1e12)  # of a parameter that may be unidentifiable, in its own unit
 VARIANCE = Quantity("1", -1e12, 1e12)

@@ -26,6 +26,8 @@ class FrictionSplit:
         self.ratio = np.array([joint.gear_ratio for joint in model.joints])
         self.constant = np.array([joint.torque_constant for joint in model.joints])
         self.inertia = np.array([joint.inertia for joint in model.joints])
+        factor = np.array([joint.load_factor for joint in model.joints])
+        self._per_load = factor / (self.ratio * self.constant)
         self._bank = FrictionBank([joint.friction for joint in model.joints], self.ratio)
         self._weights = []  # of the friction terms in currents of scale, tilt and the rest [p, 3]
         for joint in model.joints:
@@ -48,7 +50,7 @@ class FrictionSplit:
         """
         terms = self._bank.regressors(qd, load, temperature, direction)
         parts = np.stack([t @ w for t, w in zip(terms, self._weights, strict=True)], axis=1)
-        left = current - load / (self.ratio * self.constant) - parts[..., 2]
+        left = current - self._per_load * load - parts[..., 2]
         return parts[..., :2], left
 
 

@@ -133,6 +133,7 @@ def fit_drives(
             current_covariance=fit.covariance,
             current_residual=float(np.nan_to_num(fit.residual)),
             friction_reason=fit.reason,
+            load_factor=fit.load_factor,
             actual_inertia=actual,
         )
         models.append(joint.with_friction_scaled(float(factors[j])))

@@ -249,7 +249,7 @@ def known_prior(model: EnergyModel, j: int) -> Prior:
     it is uncertain: a friction scale at first, single parameters later.
     """
     joint = model.joints[j]
-    mean = np.append(1.0, joint.friction.values) / joint.torque_constant
+    mean = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
     covariance = joint.current_root @ joint.current_root.T
     covariance[0], covariance[:, 0] = 0.0, 0.0
     covariance[0, 0] = (TORQUE_CONSTANT_SPREAD * mean[0]) ** 2

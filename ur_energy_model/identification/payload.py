@@ -36,8 +36,9 @@ from ur_energy_model.identification.payload_columns import (
 from ur_energy_model.identification.physical_consistency import possible_inertia
 from ur_energy_model.identification.recording import read_recording
 from ur_energy_model.identification.torque_constants import (
-    deviation_without_links,
+    load_errors,
 )
+from ur_energy_model.model.controller_constants import CONTROLLER
 from ur_energy_model.model.energy_model import CalibrationLayout, EnergyModel, PayloadCalibration
 from ur_energy_model.model.friction import LOAD
 from ur_energy_model.model.robots import RobotDescription
@@ -373,8 +374,15 @@ def estimate_payload(
         total = grams.blocks.sum(axis=0)
         weight = np.sqrt(total[:, bare, bare] / np.maximum(total[:, one, one], 1.0))
         if calibration is None:
-            gain = np.diag(REPEATABLE**2 + _gain_error(model) ** 2)
-            prior = calibration_prior(columns, np.ones(columns.dof), gain, empty=known_mass == 0.0)
+            factor = np.array([joint.load_factor for joint in model.joints])
+            gain = np.diag(np.full(columns.dof, REPEATABLE**2)) + _gain_covariance(model)
+            prior = calibration_prior(
+                columns,
+                factor,
+                np.outer(factor, factor) * gain,
+                stated=_stated_error(model),
+                empty=known_mass == 0.0,
+            )
         else:  # the gains of a calibrated arm change slightly, free ones as friction lets them
             covariance = calibration.covariance.copy()
             gains = CalibrationLayout(columns.dof).link_gain
@@ -433,23 +441,55 @@ def possible_payload(payload: Array, mass_std: float) -> Payload:
 
 
 def calibration_prior(
-    columns: PayloadColumns, gain: Array, covariance: Array, *, empty: bool = False
+    columns: PayloadColumns,
+    gain: Array,
+    covariance: Array,
+    *,
+    stated: Array | None = None,
+    empty: bool = False,
 ) -> PayloadCalibration:
-    """Published links; link gains [n], their covariance [n, n]; correlated payload gains."""
+    """Published links and the drives of an arm whose payloads are to be identified.
+
+    Where torque constants are known apart from the links, so are the gains against a payload.
+
+    Args:
+        columns: of the arm.
+        gain: link gains [n].
+        covariance: of these [n, n].
+        stated: relative deviations of torque constants that the controller states [n], NaN for
+            others; None for none.
+        empty: whether the flange counts as empty.
+    """
     center = LINK_CENTER_ERROR * columns.masses
     links = np.column_stack([LINK_MASS_ERROR * columns.masses, center, center, center])
     if empty:
         links[-1] = _EMPTY_FLANGE
     own = np.diag(np.maximum(links.ravel(), _LEAST) ** 2)
     payload = LINK_EXCESS_ERROR**2 + OWN_ERROR**2 * np.eye(len(gain))
-    whole = block_diag(own, covariance, payload)
     lighter = np.full(len(gain), 1.0 / (1.0 + LINK_EXCESS))
+    if stated is not None:
+        known = np.isfinite(stated)
+        of_stated = np.diag(np.square(np.where(known, stated, 0.0) / gain))
+        payload = np.where(known[:, None] | known, of_stated, payload)
+        lighter = np.where(known, 1.0 / gain, lighter)
+    whole = block_diag(own, covariance, payload)
     return PayloadCalibration(np.zeros_like(links), gain, lighter, whole)
 
 
-def _gain_error(model: EnergyModel) -> Array:
-    """Relative error of the gains against the arm's own links [n]."""
-    share = [
+def _stated_error(model: EnergyModel) -> Array:
+    """Relative deviations of torque constants that the controller states [n], NaN for others."""
+    return np.array([
+        joint.std["torque_constant"] / joint.torque_constant
+        if joint.source.get("torque_constant") == CONTROLLER
+        else np.nan
+        for joint in model.joints
+    ])  # fmt: skip
+
+
+def _gain_covariance(model: EnergyModel) -> Array:
+    """Covariance of the relative errors of the gains against the arm's own links [n, n]."""
+    share = np.array([
         _WITH_LOAD_FRICTION if LOAD in joint.friction.parameters else 1.0 for joint in model.joints
-    ]
-    return np.array([deviation_without_links(joint) for joint in model.joints]) * share
+    ])  # fmt: skip
+    errors = load_errors(model.joints)
+    return np.diag(np.square(share * errors.data)) + errors.prior

@@ -22,12 +22,15 @@ LINK_WEIGHT_ERROR = 0.03
 """Common relative error of the links' weight: cables, covers and screws are in no published link.
 Torque constants from links and from known payloads differed by 1 to 3 % on three arms (UR3e, UR5e,
 UR10e). It adds to the differences between torque constants of one arm."""
+JOINT_WEIGHT_ERROR = 0.02
+"""The same of the links at each joint, beyond the common one, as the joints of one arm differed."""
 ARM_SPREAD = 0.12
 """Spread of torque constants between arms of one type (factory calibrations: over 10 %)."""
 JOINT_SPREAD = 0.04  # spread between motors of one size in one arm
 
 FLEET, FLEET_POWER = "other arms of the fleet", "bus_power of other arms of the fleet"
 """Source of a torque constant that the arm's own recordings hardly show."""
+_UNSEEN = 1e6  # variance of what no current shows
 _FROM_LINKS = ("current", "joints of the same size", FLEET)
 
 
@@ -51,7 +54,7 @@ class JointEstimate:
     torque_constant_std: float  # [N m/A]
     friction: Friction  # motor side
     friction_std: dict[str, float]  # by parameter name
-    covariance: Array  # of (1/k_t, friction parameters / k_t)
+    covariance: Array  # of (load factor / k_t, friction parameters / k_t)
     source: dict[str, str]  # "current" or "prior", by quantity
     residual: float  # RMS while moving [A], NaN if the joint did not move
     # Torque constant from currents alone [N m/A]
@@ -69,6 +72,12 @@ class JointEstimate:
     sessions: tuple[int, ...] = ()  # numbers of these sessions
     # Reflected inertia fitted too; None if it was known or the joint did not move
     inertia: InertiaFromCurrent | None = None
+    load_factor: float = 1.0  # see `JointModel.load_factor`
+
+    @property
+    def load_per_ampere(self) -> float:
+        """Torque of links by their published masses that a current holds [N m/A]."""
+        return self.torque_constant / self.load_factor
 
     @property
     def load_scale_error(self) -> float:
@@ -76,10 +85,16 @@ class JointEstimate:
         return float(np.hypot(MODEL_ERROR, self.load_error))
 
     @property
+    def statistical_deviation(self) -> float:
+        """Relative deviation of the regression's torque constant without that of the load."""
+        return float(
+            np.hypot(self.regressed_std / self.regressed_constant, self.unexplained_over_load)
+        )
+
+    @property
     def own_deviation(self) -> float:
         """Relative deviation of the regression's torque constant, model error included."""
-        model = np.hypot(self.load_scale_error, self.unexplained_over_load)
-        return float(np.hypot(self.regressed_std / self.regressed_constant, model))
+        return float(np.hypot(self.statistical_deviation, self.load_scale_error))
 
     @property
     def stated_deviation(self) -> float:
@@ -111,6 +126,38 @@ def deviation_without_links(joint: JointModel) -> float:
     return float(np.sqrt(max(stated**2 - links**2, 0.0)))
 
 
+class LoadErrors(NamedTuple):
+    """Relative errors of what n joints hold of their own links per ampere."""
+
+    data: Array  # from the currents that the model was identified with [n]
+    prior: Array  # from what was known before of the weight of links [n, n], covariance
+
+
+def load_errors(joints: Sequence[JointModel]) -> LoadErrors:
+    """How well a model's currents for its own links are known, n joints.
+
+    Where the controller states the torque constant, data and the weight of links weigh by their
+    variances: the posterior variance r^2 over that of the weight, p^2, is the weight's share.
+    """
+    data = np.array([deviation_without_links(joint) for joint in joints])
+    prior = np.zeros((len(joints), len(joints)))
+    stated = [joint.source.get("torque_constant") == CONTROLLER for joint in joints]
+    share = np.zeros(len(joints))
+    for j in np.flatnonzero(stated).tolist():
+        joint = joints[j]
+        own = joint.std.get("torque_constant", 0.0) / joint.torque_constant
+        before = LINK_WEIGHT_ERROR**2 + JOINT_WEIGHT_ERROR**2 + own**2
+        variance = np.zeros(1)
+        if joint.current_covariance.size:
+            variance = joint.current_covariance[0, 0] * np.square(
+                joint.torque_constant / joint.load_factor
+            )
+        share[j] = float(np.clip(variance / before, 0.0, 1.0))
+        data[j] = np.sqrt((1.0 - share[j]) * variance)
+    prior = np.outer(share, share) * LINK_WEIGHT_ERROR**2
+    return LoadErrors(data, prior + np.diag(np.square(share * JOINT_WEIGHT_ERROR)))
+
+
 def friction_from_coefficients(coefficients: Array, covariance: Array) -> tuple[Array, Array]:
     """Friction parameters and standard deviations from (1/k_t, parameters / k_t)."""
     inverse = coefficients[0]
@@ -140,6 +187,38 @@ def with_torque_constant(
         friction_std=dict(zip(names, deviations.tolist(), strict=True)),
         covariance=covariance,
         source={**fit.source, "torque_constant": source},
+    )
+
+
+def with_stated_constant(
+    fit: JointEstimate, constant: float, std: float, load_factor: float, load_error: float
+) -> JointEstimate:
+    """The fit with a torque constant that is known apart from the currents.
+
+    Currents for the load follow from its factor and the constant, friction by its covariance with
+    them.
+
+    Args:
+        fit: of the currents.
+        constant: torque constant [N m/A].
+        std: its standard deviation [N m/A].
+        load_factor: see `JointModel.load_factor`.
+        load_error: standard deviation of the load over the constant, relative.
+    """
+    per_ampere = constant / load_factor
+    fit = with_torque_constant(fit, per_ampere, load_error * per_ampere, CONTROLLER)
+    names = fit.friction.law.parameters
+    values = dict(zip(names, (load_factor * fit.friction.values).tolist(), strict=True))
+    of_constant = np.abs(fit.friction.values) * load_factor * std / constant
+    own = constant * np.sqrt(np.diag(fit.covariance)[1:])
+    deviations = np.hypot(own, of_constant).tolist()
+    return replace(
+        fit,
+        torque_constant=constant,
+        torque_constant_std=std,
+        load_factor=load_factor,
+        friction=replace(fit.friction, parameters=values),
+        friction_std=dict(zip(names, deviations, strict=True)),
     )
 
 
@@ -207,10 +286,48 @@ def with_shared_sizes(
                 source = "joints of the same size"
             std = float(np.sqrt(variance) * nominal)
             out[j] = with_torque_constant(fits[j], float(value[i] * nominal), std, source)
-    for j in np.flatnonzero(stated.known).tolist():
-        std = float(stated.relative_deviation[j] * given[j])
-        out[j] = with_torque_constant(fits[j], float(given[j]), std, CONTROLLER)
-    return tuple(out)
+    return _with_stated_constants(tuple(fits), tuple(out), given, stated)
+
+
+def _with_stated_constants(
+    fits: tuple[JointEstimate, ...],
+    shared: tuple[JointEstimate, ...],
+    given: Array,
+    stated: ControllerConstants,
+) -> tuple[JointEstimate, ...]:
+    """Joints whose torque constants the controller states have these.
+
+    Stated over regressed constants show what links weigh beyond their published masses: in common
+    by LINK_WEIGHT_ERROR, and at each joint by the errors of the regression. Joints whose currents
+    hardly show it have the common one.
+
+    Args:
+        fits: from the currents [n].
+        shared: with the constants of joints without a stated one [n].
+        given: stated torque constants, motor side [n], N m/A.
+        stated: by the controller.
+    """
+    known = np.flatnonzero(stated.known).tolist()
+    if not known:
+        return shared
+    deviation = stated.relative_deviation[known]
+    own = np.array([fits[j].statistical_deviation for j in known])
+    regressed = np.array([fits[j].regressed_constant for j in known])
+    shown = np.isfinite(own) & (regressed > 0)
+    measured = np.log(np.where(shown, given[known] / np.where(shown, regressed, 1.0), 1.0))
+    noise = np.where(shown, np.square(own), _UNSEEN)
+    joint_error = [np.hypot(JOINT_WEIGHT_ERROR, fits[j].load_error) for j in known]
+    weight = LINK_WEIGHT_ERROR**2 + np.diag(np.square(joint_error))
+    per_current = weight + np.diag(np.square(deviation))
+    inverse = np.linalg.inv(per_current + np.diag(noise))
+    factors = np.exp(weight @ inverse @ measured)
+    left = np.sqrt(np.diag(per_current - per_current @ inverse @ per_current))
+    joints = list(shared)
+    for k, j in enumerate(known):
+        std = float(deviation[k] * given[j])
+        factor = float(factors[k])
+        joints[j] = with_stated_constant(fits[j], float(given[j]), std, factor, float(left[k]))
+    return tuple(joints)
 
 
 # Reflected inertia of motors and reducers: prior, and what the currents show.
@@ -298,7 +415,7 @@ def inertia_with_currents(
         regressed = (fit.regressed_std * inverse**2) ** 2
         regressed += (fit.unexplained_over_load * inverse) ** 2
         scaled = (fit.load_scale_error * inverse) ** 2
-        change = (1.0 / fit.torque_constant - inverse) * regressed / (regressed + scaled)
+        change = (1.0 / fit.load_per_ampere - inverse) * regressed / (regressed + scaled)
         changed, excess = inverse + change, found.excess + found.slope * change
         shown = max(found.nominal + excess / changed, 0.0)
         slope = (found.slope - excess / changed) / changed

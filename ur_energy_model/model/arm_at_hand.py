@@ -155,10 +155,10 @@ def _with_constant(joint: JointModel, change: float, deviation: float, stated: b
     if not covariance.size or not covariance[0, 0] > 0.0:
         return replace(joint, torque_constant=constant)
     ratio = joint.torque_constant / constant
-    before = np.append(1.0, joint.friction.values) / joint.torque_constant
+    before = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
     gain = covariance[:, 0] / covariance[0, 0]
     after = before + gain * (ratio - 1.0) * before[0]
-    values = (after[1:] / after[0]).tolist()
+    values = (joint.load_factor * after[1:] / after[0]).tolist()
     names = joint.friction.law.parameters
     rest = covariance - np.outer(gain, gain) * covariance[0, 0]
     of_constant = np.outer(gain, gain) * (deviation * after[0]) ** 2
@@ -249,7 +249,7 @@ def _with_any_constants(model: EnergyModel) -> EnergyModel:
             **joint.std,
             "torque_constant": float(np.hypot(stated, ARMS_APART * joint.torque_constant)),
         }
-        coefficients = np.append(1.0, joint.friction.values) / joint.torque_constant
+        coefficients = np.append(joint.load_factor, joint.friction.values) / joint.torque_constant
         apart = ARMS_APART * coefficients
         known = joint.current_root
         covariance = known @ known.T + np.outer(apart, apart)

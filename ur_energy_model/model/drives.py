@@ -60,14 +60,17 @@ class JointModel:
     # the stage each quantity comes from: "target_moment", "current", "bus_power", "prior" or
     # "given"
     source: Mapping[str, str] = field(default_factory=dict)
-    # covariance [1 + p, 1 + p] of (1/k_t, friction parameters / k_t), the coefficients that give
-    # current from torque
+    # covariance [1 + p, 1 + p] of (load factor / k_t, friction parameters / k_t), the coefficients
+    # that give current from torque
     current_covariance: Array = field(default_factory=lambda: np.zeros((0, 0)))
     current_residual: float = 0.0  # RMS of the measured minus the modelled current while moving [A]
     friction_reason: str = ""  # why this friction law was chosen
     # what currents show of the arm's own reflected inertia where target_moment shows that of the
     # controller [kg m^2]; None elsewhere
     actual_inertia: float | None = None
+    # torque of links, payload and rotor over that by their published masses, as currents show it
+    # where the torque constant is known apart from them; else 1
+    load_factor: float = 1.0
 
     @property
     def inertia(self) -> float:
@@ -287,6 +290,7 @@ class Drives:
         constants = [np.array([getattr(joint, name) for joint in joints]) for name in CONSTANTS]
         self.gear_ratio, _, self.torque_constant = constants[:3]
         self.inertia = np.array([joint.inertia for joint in joints])
+        self.load_factor = np.array([joint.load_factor for joint in joints])
         self.winding_resistance, self.back_emf_constant = constants[3:]
         frictions = [joint.friction for joint in joints]
         self.presliding = np.array([friction.presliding for friction in frictions])
@@ -307,7 +311,9 @@ class Drives:
 
     @cached_property
     def _current_coefficients(self) -> list[tuple[Array, Array, Array]]:
-        """Changes of the coefficients of each joint's current, (1/k_t, friction parameters / k_t).
+        """Changes of the coefficients of each joint's current.
+
+        These are (load factor / k_t, friction parameters / k_t).
 
         Per error of the parameters [1 + p, 1 + p], per error shared by all joints [1 + p, k], and
         by the friction of the session, apart from what all joints have in common [p, 2].
@@ -328,7 +334,8 @@ class Drives:
             # currents were measured in the session.
             response = np.zeros(1 + len(scaled))
             if covariance.size and covariance[0, 0] > 0:
-                response = -covariance[:, 0] / covariance[0, 0] / joint.torque_constant
+                of_load = joint.load_factor / joint.torque_constant
+                response = -covariance[:, 0] / covariance[0, 0] * of_load
                 if anchored:
                     response[1:][scaled] = 0.0
             variance = float(errors @ errors)

@@ -311,7 +311,8 @@ class EnergyModel:
         drives = self._drives
         load = link_torque + drives.inertia * qdd
         friction = drives.friction.torque(qd, load, temperature, direction)
-        current = (load / drives.gear_ratio + friction) / drives.torque_constant
+        needed = drives.load_factor * load / drives.gear_ratio + friction
+        current = needed / drives.torque_constant
         if not std:
             return friction, current, None
         errors = drives.current_errors(qd, qdd, load, current, temperature, direction)

@@ -277,6 +277,7 @@ def _joint_document(joint: JointModel) -> dict[str, Any]:
             if joint.actual_inertia is None
             else {"actual_inertia": fitted("actual_inertia", joint.actual_inertia, "kg m^2")}
         ),
+        **({} if joint.load_factor == 1.0 else {"load_factor": _value(joint.load_factor, "1")}),
         "friction": of_friction,
         "current_residual": _value(joint.current_residual, "A"),
         "current_covariance": joint.current_covariance,
@@ -413,6 +414,7 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
         if keys["current_covariance"].items():
             covariance = _covariance(keys["current_covariance"], 1 + len(parameters))
         residual = _with_unit(ranges.CURRENT)(keys["current_residual"])
+        load_factor = keys.read("load_factor", _with_unit(ranges.LOAD_FACTOR), 1.0)
         actual = keys.read(
             "actual_inertia",
             lambda n: _estimate(n, ranges.REFLECTED_INERTIA, source, "actual_inertia"),
@@ -430,6 +432,7 @@ def _joint(name: str, node: YamlTree, *, free: bool) -> JointModel:
         current_residual=residual,
         friction_reason=reason,
         actual_inertia=None if actual is None else actual[0],
+        load_factor=load_factor,
     )
 
 

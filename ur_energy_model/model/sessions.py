@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ur_energy_model.model.controller_constants import CONTROLLER
 from ur_energy_model.model.friction import LOAD, LOAD_ASYMMETRY, FrictionBank
 
 if TYPE_CHECKING:
@@ -168,9 +169,14 @@ def friction_curve(joint: JointModel, spread: float, speed: Array) -> dict[str, 
     terms = bank.regressors(speed[:, None], np.zeros((len(speed), 1)))[0]
     values = joint.friction.values
     torque = terms @ values
-    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance.
-    slopes = joint.torque_constant * np.column_stack([-torque, terms])
+    # Torque is terms @ (c[1:] / c[0]) with the coefficients c of current_covariance, or with a
+    # torque constant of its own.
+    stated = joint.source.get("torque_constant") == CONTROLLER
+    of_constant = np.zeros_like(torque) if stated else -torque
+    slopes = joint.torque_constant * np.column_stack([of_constant, terms])
     own = np.linalg.norm(slopes @ joint.current_root, axis=1)
+    if stated:
+        own = np.hypot(own, torque * joint.std["torque_constant"] / joint.torque_constant)
     varying = terms @ np.where(scaled_parameters(joint.friction.law.parameters), values, 0.0)
     motor_side = {"torque": torque, "std_this_session": own, "std": np.hypot(own, spread * varying)}
     return {"speed": speed} | {name: joint.gear_ratio * each for name, each in motor_side.items()}
