@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.pipeline import Identification, identify
+from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.report.analysis import analyse
 from ur_energy_model.report.figures import save_chart
@@ -65,7 +67,22 @@ CASES = (
          "ur3e_moves_payload_1.07kg_25hz_36s", "ubc-systopia/dsn-2022-rad-artifact"),
 )  # fmt: skip
 
-SOURCES = {recording: case.source for case in CASES for recording in (case.fitted, case.judged)}
+METERED = (
+    *CASES[2:],
+    Case("UR5e, tilted by 45 degrees, another day, 10 Hz", "ur5e", "ur5e_pick_place_50hz_24s",
+         "ur5e_other_day_10hz_21s", "INTO-CPS-Association/DigitalTwins_RoboSim"),
+    Case("UR5e, a third arm, 125 Hz", "ur5e", "ur5e_pick_place_50hz_24s",
+         "ur5e_other_arm_125hz_11s", "UthiraS/rtde-2.8"),
+)  # fmt: skip
+"""Cases whose judged recording has the voltages at the joints; the third arm's is too short to
+identify that arm."""
+
+EVERY = tuple(dict.fromkeys((*CASES, *METERED)))
+SOURCES = {case.judged: case.source for case in EVERY} | {
+    case.fitted: case.source for case in CASES
+}
+SAME_ARM = ("ur5e_pick_place_50hz_24s", "ur5e_other_day_10hz_21s")
+"""Recordings of one arm."""
 
 PAGE = """# How accurate it is
 
@@ -92,6 +109,17 @@ currents are mostly friction near standstill: torque and power are accurate, cur
 ![Current of a UR10e, measured and estimated, on the held-out motion](images/accuracy_current.png)
 
 ![Power of a UR5e, measured and modelled](images/accuracy_power.png)
+
+## Joint power, measured
+
+Energy that each motor takes with its drive while the arm moves, in joules with 95 % intervals:
+measured by the [voltages at the joints](how_it_works.md#power-of-each-joint-measured), and modelled
+from measured currents, by the generic model of the type and by the identified one, which was fitted
+to the same recording or to one of another day or arm. Measured energies do not depend on the size
+of the modelled ones: a joint that takes twice as much is measured so. Joints that hardly move or
+that the arm's motion does not separate have wide intervals.
+
+{joint_power}
 
 ## Comparison with other methods
 
@@ -131,18 +159,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         bags = {
             recording: import_bag(folder, recording, case.robot, Path(name))
-            for case in CASES
+            for case in EVERY
             for recording in (case.fitted, case.judged)
         }
         results = {case: identify([bags[case.fitted]], case.robot) for case in CASES}
         metrics = {
             case: evaluate(results[case].model, bags[case.judged]).as_json() for case in CASES
         }
+        metered = metered_rows(results, bags)
         draw(results, bags)
     page = PAGE.format(
         metrics=table(
             ("", "judged on", "torque R²", "current R²", "power RMSE [W]", "energy error [%]"),
             [metrics_row(case, metrics[case]) for case in CASES],
+        ),
+        joint_power=table(
+            ("", "joint", "measured", "generic model", "identified model", "identified on"),
+            metered,
         ),
         peers=beside_others(),
         constants=table(
@@ -199,6 +232,36 @@ def metrics_row(case: Case, metrics: Mapping[str, Any]) -> tuple[str, ...]:
         "not recorded" if power is None else f"{power['rmse']:.2f}",
         "" if power is None else f"{power['energy_error_percent']:+.2f}",
     )
+
+
+def metered_rows(
+    results: Mapping[Case, Identification], bags: Mapping[str, Path]
+) -> list[tuple[str, ...]]:
+    """Measured and modelled energy of each joint of the recordings with joint voltages."""
+    models = {case.fitted: result.model for case, result in results.items()}
+    rows = []
+    for case in METERED:
+        own = evaluate(models[case.fitted], bags[case.judged]).joint_power
+        generic = evaluate(generic_model(case.robot), bags[case.judged]).joint_power
+        same = "another day" if case.judged in SAME_ARM else "another arm"
+        same = "the recording" if case.fitted == case.judged else same
+        for j, (row, of_type) in enumerate(zip(own, generic, strict=True)):
+            measured = row.get("reason") or joules(row["measured_J"], row["measured_std_J"])
+            modelled = [
+                "" if each["modelled_J"] is None
+                else joules(each["modelled_J"], each["modelled_std_J"])
+                for each in (of_type, row)
+            ]  # fmt: skip
+            first = (case.title, same) if j == 0 else ("", "")
+            rows.append((first[0], row["joint"], measured, *modelled, first[1]))
+    return rows
+
+
+def joules(energy: float, std: float) -> str:
+    """Energy with its 95 % interval [J]."""
+    half = CONFIDENCE * std
+    digits = 0 if half >= 10 else 1
+    return f"{energy:.{digits}f} ± {half:.{digits}f}".replace("-", "−")
 
 
 def share(entries: list[dict[str, Any]] | None) -> str:

@@ -6,17 +6,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from test.identification.exact_arm import ExactArm
+from test.identification.exact_arm import ExactArm, write_bag
+from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.joint_meter import (
     BlockSums,
     JointMeter,
     JointPowerMeasurement,
     NotMeasured,
 )
+from ur_energy_model.identification.pipeline import identify
 from ur_energy_model.model.cable import typical_cable
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
@@ -51,22 +54,31 @@ def model_of_arm() -> EnergyModel:
 MODEL = model_of_arm()
 
 
-def joint_powers(telemetry: Telemetry) -> np.ndarray:
-    """True power of the joints with their drives [samples, n], W; currents without noise."""
+def joint_powers(telemetry: Telemetry, of_losses: np.ndarray = FACTORS) -> np.ndarray:
+    """True power of the joints with their drives [samples, n], W; currents without noise.
+
+    Converted power is that of the model times FACTORS, losses times `of_losses` [n].
+    """
     qd, load = telemetry["actual_qd"], telemetry["target_moment"]
     torque = load / ARM.robot.gear_ratio + ARM.friction(qd, load)
     current, speed = torque / ARM.torque_constant, ARM.robot.gear_ratio * qd
     copper = ARM.resistance_factor * ARM.robot.winding_resistance * current**2
-    return FACTORS * (copper + ARM.torque_constant * speed * current + ARM.driver * abs(current))
+    losses = copper + ARM.driver * abs(current)
+    return np.asarray(FACTORS * ARM.torque_constant * speed * current + of_losses * losses)
 
 
 def with_joint_voltages(
-    telemetry: Telemetry, *, seed: int = 0, segments: np.ndarray = SEGMENTS, every: int = 1
+    telemetry: Telemetry,
+    *,
+    seed: int = 0,
+    segments: np.ndarray = SEGMENTS,
+    every: int = 1,
+    of_losses: np.ndarray = FACTORS,
 ) -> Telemetry:
     """The recording with the voltages at the joints, renewed at every so many samples."""
     random = np.random.default_rng([seed, 1])
     voltage = telemetry["actual_robot_voltage"]
-    powers = joint_powers(telemetry)
+    powers = joint_powers(telemetry, of_losses)
     behind = np.cumsum((powers / voltage[:, None])[:, ::-1], axis=1)[:, ::-1]
     offset = 0.2 * random.standard_normal(N)
     found = voltage[:, None] - offset - np.cumsum(segments * behind, axis=1)
@@ -105,10 +117,10 @@ def measured(*telemetry: Telemetry, batch: int = 1000) -> JointPowerMeasurement 
     return meter.result()
 
 
-def truth(telemetry: Telemetry) -> np.ndarray:
+def truth(telemetry: Telemetry, of_losses: np.ndarray = FACTORS) -> np.ndarray:
     """Energy of the joints while the arm moves [n], J."""
     moving = (np.abs(telemetry["actual_qd"]) > 0.003).any(axis=1)
-    return np.asarray(joint_powers(telemetry)[moving].sum(axis=0) / telemetry.info.rate)
+    return np.asarray(joint_powers(telemetry, of_losses)[moving].sum(axis=0) / telemetry.info.rate)
 
 
 @pytest.mark.parametrize("rate", [5.0, 10.0, 50.0, 125.0, 500.0])
@@ -209,6 +221,32 @@ def test_voltages_that_are_sampled_slowly_are_averaged_longer() -> None:
     deviations = np.array([joint.measured for joint in found.joints]) - truth(telemetry)
     std = np.array([joint.measured_std for joint in found.joints])
     assert np.abs(deviations / std).max() < 3.0
+
+
+def modelled_error(model: EnergyModel, telemetry: Telemetry) -> np.ndarray:
+    """Relative errors of the modelled energies of the joints [n]."""
+    meter = JointMeter(model)
+    meter.accumulate(telemetry)
+    found = meter.result()
+    assert isinstance(found, JointPowerMeasurement)
+    modelled = np.array([joint.modelled for joint in found.joints])
+    return np.asarray(modelled / truth(telemetry, np.ones(N)) - 1.0)
+
+
+def test_identified_joint_energies_follow_the_joint_voltages(tmp_path: Path) -> None:
+    telemetry, other = (recording(60.0, 125.0, seed, of_losses=np.ones(N)) for seed in (1, 2))
+    bag = write_bag(tmp_path / "with", telemetry)
+    bare = write_bag(tmp_path / "bare", without(telemetry, "actual_joint_voltage"))
+    metered, alone = identify([bag], "ur5e").model, identify([bare], "ur5e").model
+    assert alone.cable is None
+    assert metered.cable is not None
+    off = (metered.cable.resistance - SEGMENTS) / metered.cable.std
+    assert np.abs(off).max() < 4.0
+    errors = np.abs(modelled_error(metered, other))
+    assert np.sqrt(np.mean(errors**2)) < 0.5 * np.sqrt(np.mean(modelled_error(alone, other) ** 2))
+    joints = evaluate(metered, write_bag(tmp_path / "other", other)).joint_power
+    for row, energy in zip(joints, truth(other, np.ones(N)), strict=True):
+        assert abs(row["measured_J"] - energy) < 4.0 * row["measured_std_J"]
 
 
 def test_block_sums_are_the_covariances_of_block_means() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from ur_energy_model.codec import plain
 from ur_energy_model.identification.dynamics import DynamicsEstimate
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult, fit_sessions
+from ur_energy_model.identification.power_structures import JointPowerEvidence
 from ur_energy_model.identification.target_moment import SetupPrior
 from ur_energy_model.identification.torque_constants import (
     LINK_WEIGHT_ERROR,
@@ -78,18 +79,20 @@ def fit_drives(
     prior: TorqueConstantPrior | None = None,
     order: Sequence[int] | None = None,
     stated: ControllerConstants | None = None,
+    meter: JointPowerEvidence | None = None,
 ) -> Drives:
     """The stages after the currents: shared torque constants, power model, spread of sessions.
 
     `powers` are those of each session, `kind` of the power model is "physical", "ecbot" or
     "catalogue", and `prior` that of the torque constants, None for the robot file's. `order`:
     numbers of the sessions in order of time, None where that is not known. The friction of the
-    model is that of a session after them. `stated` are the torque constants of the controller.
+    model is that of a session after them. `stated` are the torque constants of the controller,
+    `meter` what the voltages at the joints show.
     """
     robot, estimate = body.robot, body.estimate
     shared = with_shared_sizes(joints, robot, prior, stated)
     known = None if stated is None else stated.known
-    found, power, standby = fit_sessions(powers, kind, shared, stated=known)
+    found, power, standby = fit_sessions(powers, kind, shared, stated=known, meter=meter)
     inertia = inertia_with_currents(body.inertia, found)
     sessions = SessionSpread()
     factors = np.ones(robot.dof)

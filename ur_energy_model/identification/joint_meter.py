@@ -32,6 +32,7 @@ from ur_energy_model.energy.motor_powers import MeasuredMotion, MeasuredPowers
 from ur_energy_model.energy.powers import MEASURED_FIELDS
 from ur_energy_model.identification.power_structures import (
     STANDSTILL_SPEED,
+    JointPowerEvidence,
     PowerRows,
     breaking_away,
 )
@@ -73,6 +74,11 @@ _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
 _MOST_MISFIT = 10.0
 """Structure test: weighted squares that the chain leaves and free coefficients do not, per degree
 of freedom and corrected for correlation. Recordings of four arms have 0.5 to 4."""
+_SHARP = 0.1
+"""Relative deviation of the converted power of the sharpest joint below which the power fit uses
+what joint voltages show. Wider ones made held-out bus power of real arms worse as often as better.
+On twelve simulated arms, identified from 20 s, joint energies of another motion become 1.6 instead
+of 3.8 % wrong (RMS), at most 6.8 instead of 12.7 %; those of the supply 0.07 instead of 0.41 %."""
 _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 _ROUNDS = 60
 
@@ -242,6 +248,25 @@ class JointMeter:
         return JointPowerMeasurement(
             cable, joints, fit.values[n:], covariance, fit.residual, fit.misfit, note
         )
+
+    def evidence(self) -> JointPowerEvidence | None:
+        """Converted power of the joints that the drops show sharply; None where they do not."""
+        for sums in self._sums:
+            sums.finish_recording()
+        if isinstance(self.result(), NotMeasured):
+            return None
+        sharp, note = self._sharp_enough()
+        if sharp is None or note is not None:
+            return None
+        fit = fit_cable(sharp, self._cable)
+        factors, precision = factors_without_bus(sharp, self._cable, fit)
+        n = self._model.dof
+        covariance = np.linalg.inv(precision + 1e-6 * np.eye(n)) + METER_ERROR**2 * np.eye(n)
+        if not np.sqrt(np.diag(covariance)).min() < _SHARP:
+            return None
+        scale = self._drives.back_emf_constant
+        shown = np.linalg.inv(covariance) / np.outer(scale, scale)
+        return JointPowerEvidence(factors * scale, shown)
 
     def _unusable(self) -> str | None:
         """Why the recordings cannot show the power of joints; None if they may."""
@@ -442,6 +467,8 @@ class CableFit(NamedTuple):
     residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
     misfit: float  # see _MOST_MISFIT
     worst: int  # joint whose drop the chain explains least
+    noise: Array  # covariance of the residuals of bus current and drops [1 + n, 1 + n]
+    inflation: float  # of variances by the correlation of residuals over time, 1 or more
 
     @property
     def std(self) -> Array:
@@ -488,7 +515,38 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
         residual=np.sqrt(np.diag(noise)),
         misfit=float(misfits.sum()) / degrees / max(inflation, 1.0),
         worst=int(np.argmax(misfits[1:])),
+        noise=noise,
+        inflation=max(inflation, 1.0),
     )
+
+
+def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[Array, Array]:
+    """Factors of converted power as the drops show them, given the bus current [n], [n, n].
+
+    The values and the inverse of their covariance. What the bus current itself shows of the powers
+    is left out, for a fit that uses bus power; nothing is assumed of these factors before.
+    """
+    n = len(cable.resistance)
+    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    columns = sums.products[0][known, known]
+    coefficients, slopes = _chain(fit.values, n)
+    left = sums.products[0][known, shown].T - coefficients @ columns
+    # Weight of the drops given the bus current: of all channels, less that of the first alone.
+    weight = np.linalg.inv(fit.noise)
+    weight[0, 0] -= 1.0 / fit.noise[0, 0]
+    weight = weight / fit.inflation
+    information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+    gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
+    others, converted = slice(0, 2 * n), slice(2 * n, 3 * n)
+    prior = np.concatenate([cable.resistance, np.ones(n)])
+    precision = np.diag(np.concatenate([cable.std**-2.0, np.full(n, PART_STD**-2.0)]))
+    beside = gradient[others] + precision @ (prior - fit.values[others])
+    share = information[converted, others] @ np.linalg.inv(information[others, others] + precision)
+    alone = information[converted, converted] - share @ information[others, converted]
+    step = np.linalg.pinv(alone, rcond=1e-9, hermitian=True) @ (
+        gradient[converted] - share @ beside
+    )
+    return fit.values[converted] + step, alone
 
 
 def _prior(cable: Cable) -> tuple[Array, Array]:
@@ -593,6 +651,13 @@ def joint_power(
         return [{"joint": joint.name, **empty} for joint in model.joints]
     note = {} if found.note is None else {"note": found.note}
     return [{**joint.as_json(), **note} for joint in found.joints]
+
+
+def joint_evidence(
+    model: EnergyModel, recordings: Sequence[SessionData]
+) -> JointPowerEvidence | None:
+    """What the joint voltages of recordings show for the power fit, if it is sharp enough."""
+    return meter_of(model, recordings).evidence() if model.bus.kind == "physical" else None
 
 
 def with_cable(model: EnergyModel, recordings: Sequence[SessionData]) -> EnergyModel:

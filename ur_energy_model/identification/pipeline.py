@@ -41,7 +41,7 @@ from ur_energy_model.identification.friction_fit import (
     current_regression,
     with_presliding,
 )
-from ur_energy_model.identification.joint_meter import with_cable
+from ur_energy_model.identification.joint_meter import joint_evidence, with_cable
 from ur_energy_model.identification.mounting_search import FoundMounting, find_mounting
 from ur_energy_model.identification.null_models import KEY, fit_current_null, fit_power_null
 from ur_energy_model.identification.payload_check import (
@@ -50,7 +50,10 @@ from ur_energy_model.identification.payload_check import (
     check_together,
 )
 from ur_energy_model.identification.power_fit import PowerFitResult, with_capacitor_energy
-from ur_energy_model.identification.power_structures import expected_resistance
+from ur_energy_model.identification.power_structures import (
+    JointPowerEvidence,
+    expected_resistance,
+)
 from ur_energy_model.identification.quality import MOTION_WORDS
 from ur_energy_model.identification.recording import (
     KeptTime,
@@ -296,7 +299,10 @@ class ArmFit:
             checks = check_together(alone, self.contradicted)
             if not any(entry.contradicts for entry in checks):
                 break
-        return self._drives(currents.fit()), checks
+        joints = currents.fit()
+        drives = self._drives(joints)
+        meter = joint_evidence(drives.model, self.fitted)
+        return drives if meter is None else self._drives(joints, meter), checks
 
     def _carry(self, checks: Sequence[PayloadCheck]) -> None:
         """Use the payloads identified in place of those that the currents contradict.
@@ -330,7 +336,9 @@ class ArmFit:
         known = self._model
         return current_regression(self.fitted, fitted, body.robot, body.inertia, law, known)
 
-    def _drives(self, joints: tuple[JointEstimate, ...]) -> Drives:
+    def _drives(
+        self, joints: tuple[JointEstimate, ...], meter: JointPowerEvidence | None = None
+    ) -> Drives:
         """The joints as fitted to the currents, and the power model from bus power."""
         body, payload = self.body, self._carried[self.fitted[0]]
         if self.null is not None:
@@ -351,7 +359,9 @@ class ArmFit:
             joints = tuple(replace(joint, load_error=error) for joint, error in errors)
         powers = [recording.power for recording in self.fitted]
         kind, prior = self.options.power_model, self.options.prior.torque_constant
-        drives = fit_drives(body, joints, powers, kind, prior, self._order(), self.stated)
+        drives = fit_drives(
+            body, joints, powers, kind, prior, self._order(), self.stated, meter=meter
+        )
         model = drives.model if payload is None else drives.model.with_payload(payload)
         lengths = {"bags": [{"duration": recording.duration} for recording in self.given]}
         return drives._replace(model=replace(model, provenance={**lengths, **model.provenance}))
