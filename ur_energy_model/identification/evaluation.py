@@ -41,9 +41,10 @@ from ur_energy_model.energy.telemetry_checks import (
 from ur_energy_model.errors import MissingFieldError
 from ur_energy_model.identification.comparison import compare, compare_target_torque
 from ur_energy_model.identification.dynamics import RecordingDynamics, estimate_setups
+from ur_energy_model.identification.filtered_motion import SHORTEST_MOTION
 from ur_energy_model.identification.joint_meter import joint_power
 from ur_energy_model.identification.null_models import CurrentNull, power_null_errors
-from ur_energy_model.identification.quality import Motion, motion_of
+from ur_energy_model.identification.quality import Motion, Quality, motion_of
 from ur_energy_model.identification.recording import Recording, read_recording
 from ur_energy_model.model.controller_constants import ControllerConstants
 from ur_energy_model.model.energy_model import EnergyModel
@@ -51,6 +52,7 @@ from ur_energy_model.model.sessions import Session
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.bag.reader import BATCH, iterate_bag
 from ur_energy_model.telemetry.samples import Telemetry, repetition, time_blocks
+from ur_energy_model.telemetry.usable_samples import usable_samples
 from ur_energy_model.typing import Array, Mask, Progress
 
 POWERS = {"power": "from measured currents", "power_from_motion": "from the motion alone"}
@@ -153,7 +155,11 @@ def evaluate(
         warnings = () if warning is None else (warning,)
         found = replace(
             found,
-            warnings=(*warnings, *repetition(recording.quality.repeated)),
+            warnings=(
+                *warnings,
+                *repetition(recording.quality.repeated),
+                *moved_by_hand(recording.quality),
+            ),
             controller_constants=matched.constants,
             same_arm=matched.same_arm,
         )
@@ -206,6 +212,7 @@ def measure(
         actual, recording, used, "current", "motion", anchor=anchor
     )
     energy = from_motion if from_motion.samples else power
+    program_moves = _moves_by_program(recording.quality)
     measured = (moving, everything) if everything.count.any() else ()
     idle = np.array([joint.activity == "idle" for joint in recording.quality.joints])
     current, current_all = [each.entries(idle) for each in measured] or (None, None)
@@ -225,8 +232,8 @@ def measure(
         current=current,
         current_all=current_all,
         power=power.entry() | power_null if power.samples else None,
-        power_from_motion=from_motion.entry() if from_motion.samples else None,
-        motion_energy_error_percent=energy.motion_energy_error_percent,
+        power_from_motion=from_motion.entry() if from_motion.samples and program_moves else None,
+        motion_energy_error_percent=energy.motion_energy_error_percent if program_moves else None,
         cutoff=recording.cutoff,
         duration=recording.duration,
         current_interval=intervals,
@@ -236,6 +243,25 @@ def measure(
         serials=serials(model, recording.info),
         joint_power=tuple(_joint_power(actual, recording, fitted)),
     )
+
+
+def _moves_by_program(quality: Quality) -> bool:
+    """Whether the arm moves, or stands still, other than by hand; freedrive hides its motion."""
+    longest = max((joint.moving for joint in quality.joints), default=0.0)
+    return quality.freedrive == 0.0 or longest >= SHORTEST_MOTION
+
+
+def moved_by_hand(quality: Quality) -> tuple[str, ...]:
+    """What freedrive does to the comparison of a recording, for the user; empty without it."""
+    if quality.freedrive == 0.0:
+        return ()
+    share = f"{100 * quality.freedrive:.0f} % of the samples were taken in freedrive"
+    if not _moves_by_program(quality):
+        return (
+            f"{share}, the arm was moved by hand only: there is no power from the motion to "
+            "compare; record a program's motion",
+        )
+    return (f"{share}: power from the motion and the energy of motion leave them out",)
 
 
 def _joint_power(
@@ -312,11 +338,14 @@ def _compare_power(
                 yield known.cut(slice(start, start + BATCH))
 
     batches = Rereading(read)
-    for calculator, each in zip(calculators, statistics, strict=True):
+    for method, calculator, each in zip(methods, calculators, statistics, strict=True):
         with suppress(MissingFieldError):  # the recording lacks what this method needs
             calculator.follow_session(batches)
             for table in filter(None, map(calculator, batches)):
-                each.accumulate(table)
+                # A hand moves the arm in freedrive: the motors' power does not follow from the
+                # motion, but from their currents as ever.
+                used = usable_samples(table.samples) if method == "motion" else None
+                each.accumulate(table, used)
     standby = calculators[0].standby
     if not standby.anchored:
         return statistics, model.session
@@ -470,9 +499,14 @@ class PowerStatistics:
         """Mean squared error of each block of time [W^2]."""
         self._seconds, self._measured, self._model = (np.zeros(len(ArmState)) for _ in range(3))
 
-    def accumulate(self, table: PowerTable) -> None:
-        """Accumulate the calculator's powers; tables without bus power are ignored."""
+    def accumulate(self, table: PowerTable, used: Mask | None = None) -> None:
+        """Accumulate the calculator's powers; tables without bus power are ignored.
+
+        `used`: samples [samples] that count, None for all.
+        """
         use = table.states >= ArmState.STANDSTILL
+        if used is not None:
+            use &= used
         if not table.bus_measured or not use.any():
             return
         arm = self._channels.arm
