@@ -119,6 +119,9 @@ class Snapshot:
     reset_reason: str
     serial: str | None = None  #: number of the arm that the counters belong to, None where unknown
     note: str | None = None  #: about the counters of another arm, None where there is none
+    #: N k_t of the joints [n] as the controller states them, N m/A, NaN where unknown
+    torque_per_ampere: Array | None = None
+    arm_warning: str | None = None  #: see `LiveEstimator`
 
     @property
     def total_source(self) -> TotalSource:
@@ -288,6 +291,13 @@ class LiveEstimator:
         return self.calculator.refused
 
     @property
+    def constants(self) -> ControllerConstants:
+        """Torque constants that the controller of the arm states, as far as they are in use."""
+        if self._constants is None:
+            return ControllerConstants.unknown(self.calculator.robot.dof)
+        return self._constants
+
+    @property
     def disk_problem(self) -> str | None:
         """Why the counters are not on the disk, None if they are; each saving tries again."""
         return self._counters.problem
@@ -403,6 +413,8 @@ class LiveEstimator:
             reset_reason=stated.reset_reason,
             serial=stated.serial,
             note=counters.note,
+            torque_per_ampere=self.constants.torque_per_ampere,
+            arm_warning=self.arm_warning,
         )
         each = (
             samples.time[rows].tolist(),

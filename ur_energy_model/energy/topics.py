@@ -248,10 +248,13 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
     }
     if snapshot.temperature is not None:
         of_joints["temperature_degC"] = snapshot.temperature
+    stated = snapshot.torque_per_ampere
     out = []
     for i, joint in enumerate(joints):
         own: dict[str, object] = {key: each[i] for key, each in of_joints.items()}
         own["efficiency"] = None if np.isnan(of_joints["efficiency"][i]) else own["efficiency"]
+        if stated is not None:
+            own["torque_per_ampere_N_m_per_A"] = stated[i] if np.isfinite(stated[i]) else None
         out.append(_status(f"energy: {joint}", f"{power[electrical][i]:.1f} W", own))
     of_total: dict[str, object] = {
         "power_W": power[arm["total"]],
@@ -278,7 +281,12 @@ def summary_statuses(snapshot: Snapshot, joints: tuple[str, ...], model: str) ->
         "energy_std_J": columns.deviations_of_model(net),
         "energy_ever_J": ever.net[arm["model"]],
     }
-    out.append(_status("energy: model", f"{power[arm['model']]:.1f} W", of_model))
+    words = f"{power[arm['model']]:.1f} W"
+    level = OK
+    if snapshot.arm_warning is not None:
+        words = f"{words}, {snapshot.arm_warning}"
+        level = WARN
+    out.append(Status("energy: model", level, unsigned_zeros(words), of_model))
     if snapshot.bus_measured:
         of_bus: dict[str, object] = {
             "power_W": power[arm["bus"]],

@@ -182,10 +182,10 @@ class EstimatedArm:
     def warning(self) -> str | None:
         """What is wrong with the model now, in words: its file, a change of the arm, its arm."""
         change = self._change if time.monotonic() < self._change_until else None
-        return self.problem or change or self._arm_warning
+        return self.problem or change or self.arm_warning
 
     @property
-    def _arm_warning(self) -> str | None:
+    def arm_warning(self) -> str | None:
         """That the samples are of another type of arm, or the model of another arm; else None."""
         if self._arm_type.contradiction is not None:
             return self._arm_type.contradiction.words().replace("--robot ", "robot_model:=")
@@ -277,7 +277,7 @@ class EstimatedArm:
     def write_lines(self, snapshot: Snapshot | None) -> None:
         """Write lines about counters or a model of another arm, and about files."""
         if snapshot is not None:
-            before, self._notes = self._notes, (snapshot.note, self._arm_warning)
+            before, self._notes = self._notes, (snapshot.note, self.arm_warning)
             for note in self._notes:
                 if note is not None and note not in before:
                     self._lines.log(WARN, note)

@@ -345,7 +345,8 @@ class EstimatorNode(ManagedNode):
             arm.write_lines(snapshot)
         stamp = self._now()
         if snapshot is not None and arm is not None:
-            self._energy.publish_summary(snapshot, stamp, arm.words)
+            shown = replace(snapshot, arm_warning=arm.arm_warning)
+            self._energy.publish_summary(shown, stamp, arm.words)
         sinks = health.sinks(self._outlets.statuses)
         self.publish_parts(health.parts(snapshot, reader, arm) | sinks, health.hardware, stamp)
         health.write_lines(reader, self.robot_name)

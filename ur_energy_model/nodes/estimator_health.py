@@ -254,6 +254,10 @@ def _model(snapshot: Snapshot | None, arm: EstimatedArm | None) -> Part:
         "standby_W": standby.power,
         "standby_std_W": standby.std,
         "session_anchored": standby.anchored,
+        "controller_constants_N_m_per_A": ", ".join(
+            f"{constant:.4g}" if np.isfinite(constant) else "unknown"
+            for constant in arm.estimator.constants.torque_per_ampere.tolist()
+        ),
         **arm.learning_values(),
     }
     if snapshot is not None and snapshot.bus_measured:
