@@ -442,44 +442,49 @@ def constants_in_words(constants: ControllerConstants, robot: RobotDescription) 
 
 MOST_READ = 600.0
 """Time of samples after which no more of a bag is read [s]."""
-CERTAIN = 0.002
-"""Relative deviation of every joint's constant from which no more of a bag is read."""
-READ_AGAIN = 20.0  # time of samples between two looks at the result [s]
+FIRST_LOOK = 20.0
+"""Time of samples after which it is decided for the first time whether to read on [s]; each next
+time is twice it."""
+ENOUGH_BLOCKS = 20  # of motion; with less, joints that gravity does not load may be open still
+LEAST_GAIN = 0.7
+"""Ratio of a motor's deviation, calibration included, to that of the look before up to which
+reading on is worthwhile."""
 
 
-def recorded_constants(
-    path: str | Path, robot: RobotDescription, *, enough: float = CERTAIN
-) -> ControllerConstants:
+def recorded_constants(path: str | Path, robot: RobotDescription) -> ControllerConstants:
     """The constants that a bag shows; arguments and errors as of `fit_of_bag`."""
-    return fit_of_bag(path, robot, enough=enough).result()
+    return fit_of_bag(path, robot).result()
 
 
-def fit_of_bag(
-    path: str | Path, robot: RobotDescription, *, enough: float = CERTAIN
-) -> ControllerConstantsFit:
+def fit_of_bag(path: str | Path, robot: RobotDescription) -> ControllerConstantsFit:
     """The fit to a bag, from its needed fields, in bounded time and memory.
+
+    More is read while it makes constants known or clearly more certain.
 
     Args:
         path: of the bag.
         robot: description of the arm.
-        enough: relative deviation of all joints from which the rest is not read.
 
     Raises:
         RecordingError: a bag that cannot be read.
     """
     fit = ControllerConstantsFit(robot)
     seconds = 0.0
-    looked = 0.0
+    next_look = FIRST_LOOK
+    before = np.full(robot.dof, np.inf)
     for batch in iterate_bag(path, FIELDS):
         if any(name not in batch for name in STATED):
             break
         fit.accumulate(batch)
-        seconds += batch.duration
+        seconds += max(batch.duration, 0.0)
         if fit.full or seconds > MOST_READ:
             break
-        if seconds - looked > READ_AGAIN:
-            looked = seconds
-            found = fit.result()
-            if found.known.all() and (found.std <= enough * found.torque_per_ampere).all():
-                break
+        if seconds < next_look:
+            continue
+        next_look = 2.0 * seconds
+        deviations = fit.result().relative_deviation
+        gains = deviations < LEAST_GAIN * before
+        if len(fit.data.grams) >= ENOUGH_BLOCKS and not gains.any():
+            break
+        before = deviations
     return fit
