@@ -5,7 +5,8 @@
 
 `production`: simulated arms that learning was not tuned on start from the generic model of their
 type; the model in use after some work predicts five minutes. `recordings`: the same of real arms.
-`following_sessions`: a session that has not begun, predicted from those before it.
+`following_levels`, `following_sessions`: friction and energy of a session that has not begun,
+predicted from those before it.
 `cold_starts`: the next minute predicted from its targets, with and without the friction of now.
 `changes`: false alarms and detection times, on the simulated arm for hours and on surrogate work
 (test/learning/surrogate_work.py) for months.
@@ -17,6 +18,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -41,9 +43,10 @@ from ur_energy_model.learning.changes import ChangeMonitor
 from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.learning.learner import learn as learn_from_bags
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.next_session import expected_friction
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, gravity_of_mounting
-from ur_energy_model.simulation.arm_options import ArmOptions
+from ur_energy_model.simulation.arm_options import ArmOptions, draw_session
 from ur_energy_model.simulation.simulated_arm import SimulatedArm, record_arm
 from ur_energy_model.telemetry.csv.reader import read_csv
 from ur_energy_model.telemetry.samples import Telemetry, concatenate
@@ -220,6 +223,48 @@ def _following(model: EnergyModel, session: Worked) -> tuple[float, float, Array
     planned = energy.electrical.sum() / truth.sum() - 1.0
     anchored = predicted(model, samples).electrical.sum() / truth.sum() - 1.0
     return float(planned), float(anchored), (energy.electrical - truth) / energy.electrical_std
+
+
+DRAWN_ARMS, FIRST_DRAWN, MEASURED = 150, 995000, 0.015
+"""Arms whose friction is drawn without simulating them, and the error of a session's friction."""
+
+
+def friction_levels(seed: int, sessions: int, *, worn: bool) -> Array:
+    """Logarithm of the friction of an arm's joints in sessions from the first on [sessions, n].
+
+    As the simulator draws it, or of an arm that loses 20 to 50 % within five sessions and scatters
+    by 3 %.
+    """
+    numbers = range(1, sessions + 1)
+    if not worn:
+        return np.log([draw_session(seed, number, 6).friction_scale for number in numbers])
+    random = np.random.default_rng(seed)
+    scatter = 0.02 * (random.standard_normal((sessions, 1)) + random.standard_normal((sessions, 6)))
+    passed = 1.0 - np.exp(-np.array(numbers)[:, None] / 5.0)
+    return np.asarray(scatter + np.log(1.0 - random.uniform(0.2, 0.5, 6) * passed))
+
+
+def following_levels() -> None:
+    """The friction of the next session as expected, beside the last session's and their mean."""
+    for worn, sessions in product((False, True), (2, 4, 6)):
+        found = []
+        for seed in range(FIRST_DRAWN, FIRST_DRAWN + DRAWN_ARMS):
+            levels = friction_levels(seed, sessions + 1, worn=worn)
+            noise = np.random.default_rng([seed, 1]).standard_normal((sessions, 6))
+            measured = levels[:-1] + MEASURED * noise
+            mean = measured.mean(axis=0)
+            errors = np.full_like(measured, MEASURED)
+            expected = expected_friction(measured - mean, errors)
+            off = mean + np.log(expected.factor) - levels[-1]
+            found.append([off, measured[-1] - levels[-1], mean - levels[-1], off / expected.spread])
+        own, last, usual, z = np.sqrt(np.mean(np.square(found), axis=(0, 2)))
+        inside = np.mean(np.abs(np.array(found)[:, 3]) < CONFIDENCE)
+        arms = "worn" if worn else "simulated"
+        print(
+            f"{arms} arms, {sessions} sessions: friction of the next one off by {own:.1%} rms, by "
+            f"the last {last:.1%}, by the mean {usual:.1%}; 95 % intervals cover {inside:.0%} "
+            f"(z {z:.2f})"
+        )
 
 
 # Sessions of the simulated arm.
@@ -420,6 +465,7 @@ def main() -> None:
     """Print all figures."""
     recordings()
     simulated_production()
+    following_levels()
     following_sessions()
     cold_starts()
     false_alarms()

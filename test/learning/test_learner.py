@@ -20,6 +20,7 @@ from ur_energy_model.learning.history import Attempt
 from ur_energy_model.learning.information import ArmInformation
 from ur_energy_model.learning.learner import Learner, first_model
 from ur_energy_model.model.energy_model import EnergyModel
+from ur_energy_model.model.friction import FrictionBank
 from ur_energy_model.model.robots import load_robot
 from ur_energy_model.model.setup import Payload, Setup
 from ur_energy_model.telemetry.samples import Telemetry
@@ -91,6 +92,28 @@ def test_an_undeclared_load_is_found_and_does_not_spoil_the_model(
     assert found == ([] if not mass else [pytest.approx(mass, abs=0.25)])
     # The arm has inertias of its own, which such a short motion hardly shows beside k_t.
     np.testing.assert_allclose(constants(model)[:6:2], arm.torque_constant[:3], rtol=0.05)
+
+
+def test_friction_that_wears_is_expected_near_that_of_the_last_session(arm: ExactArm) -> None:
+    """The mean of the sessions has 1.0 times, the last one 0.8 times the friction."""
+    information = ArmInformation(arm.robot, first_model(arm.robot))
+    for number, level in enumerate((1.2, 1.07, 0.93, 0.8)):
+        worn = {name: level * value for name, value in arm.parameters.items()}
+        work = replace(arm, parameters=worn).record(20.0, seed=80 + number)
+        if number:
+            information.start_session()
+        for batch in batches(work, 500):
+            information.add(batch)
+    model = information.fit()
+    assert model is not None
+    speed = np.linspace(0.3, 1.5, 7)[:, None] * np.ones(arm.robot.dof)
+    bank = FrictionBank([joint.friction for joint in model.joints], arm.robot.gear_ratio)
+    none = np.zeros_like(speed)
+    level = (bank.torque(speed, none) / arm.friction(speed, none)).mean(axis=0)
+    assert (level < 0.92).all()
+    assert (level > 0.5).all()
+    spread = model.sessions.friction_of(arm.robot.dof)
+    assert (np.abs(level - 0.7) < 2.0 * spread).all()
 
 
 def test_batches_and_restarts_do_not_matter(

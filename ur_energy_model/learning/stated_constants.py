@@ -81,6 +81,8 @@ class StatedConstants:
 
     def exchanged(self) -> list[ExchangedJoint]:
         """Joints that this session shows to be others than those before, from now on forgotten."""
+        if not self.before.known.any():
+            return []
         session = self.session
         relative, deviation = session.difference(self.before)
         limit = -float(ndtri(0.5 * ANOTHER_ARM_CHANCE / self.robot.dof))
