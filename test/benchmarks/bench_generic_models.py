@@ -29,11 +29,13 @@ SEEDS = range(2000, 2006)
 SECONDS = 12.0
 MOTION = PowerOptions(method="motion")
 VARIANTS = {
-    "currents, standby measured": PowerOptions(),
-    "currents alone": PowerOptions(track_standby=False),
-    "motion, standby measured": MOTION,
-    "motion alone": replace(MOTION, track_standby=False),
+    "currents, standby measured": (PowerOptions(), True),
+    "the type's constants": (PowerOptions(), False),
+    "currents alone": (PowerOptions(track_standby=False), True),
+    "motion, standby measured": (MOTION, True),
+    "motion alone": (replace(MOTION, track_standby=False), True),
 }
+"""Options, and whether torque constants are those that the controller states."""
 
 
 def main() -> None:
@@ -48,11 +50,12 @@ def main() -> None:
                 telemetry, truth = record(name, seed, SECONDS, Path(folder))
             blind = without_bus(telemetry)
             for variant, summary in (
-                ("with bus power", energies(name, telemetry)),
-                ("with bus power, 10 Hz", energies(name, slowly(telemetry, 10.0))),
-                ("without bus power", energies(name, blind)),
-                ("from the motion, with bus power", energies(name, telemetry, MOTION)),
-                ("from the motion alone", energies(name, blind, MOTION)),
+                ("with bus power", energies(name, telemetry, stated=True)),
+                ("with bus power, the type's constants", energies(name, telemetry)),
+                ("with bus power, 10 Hz", energies(name, slowly(telemetry, 10.0), stated=True)),
+                ("without bus power", energies(name, blind, stated=True)),
+                ("from the motion, with bus power", energies(name, telemetry, MOTION, stated=True)),
+                ("from the motion alone", energies(name, blind, MOTION, stated=True)),
             ):
                 trial = compared(summary, truth)
                 trials[variant, kind].append(trial)
@@ -82,8 +85,8 @@ def real_arms() -> None:
     for recording in REAL:
         name = recording.partition("_")[0]
         telemetry, texts = read_csv([DATA / f"{recording}.csv.gz"], name), []
-        for what, options in VARIANTS.items():
-            summary = energies(name, telemetry, options)
+        for what, (options, stated) in VARIANTS.items():
+            summary = energies(name, telemetry, options, stated=stated)
             assert summary.bus is not None
             error = 100 * (summary.model / summary.bus - 1)
             width = 100 * CONFIDENCE * summary.model_std / summary.bus

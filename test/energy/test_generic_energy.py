@@ -19,7 +19,7 @@ from ur_energy_model.model.generic import generic_model, generic_models
 from ur_energy_model.telemetry.csv.reader import read_csv
 
 SEED = 611
-VARIANTS = ("bus", "no bus", "motion")
+VARIANTS = ("bus", "no bus", "motion", "stated")
 Trials = dict[str, list[Trial]]
 
 
@@ -33,6 +33,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
             "bus": energies(name, telemetry),
             "no bus": energies(name, without_bus(telemetry)),
             "motion": energies(name, telemetry, PowerOptions(method="motion")),
+            "stated": energies(name, without_bus(telemetry), stated=True),
         }
         for variant, summary in recordings.items():
             found[variant].append(compared(summary, truth))
@@ -55,6 +56,12 @@ def test_intervals_are_narrow_enough_to_be_of_use(trials: Trials) -> None:
     assert anchored
     assert np.median(anchored) < 15.0
     assert np.median([trial.width for trial in trials["no bus"]]) < 40.0
+    # Torque constants that the controller states.
+    joints = {
+        variant: np.concatenate([trial.joint_width for trial in trials[variant]])
+        for variant in ("no bus", "stated")
+    }
+    assert np.median(joints["stated"]) < 0.8 * np.median(joints["no bus"])
     # Standby power, once measured, is no longer that of any arm.
     pairs = zip(trials["bus"], trials["no bus"], strict=True)
     assert all(bus.width < other.width for bus, other in pairs if bus.anchored)

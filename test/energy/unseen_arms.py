@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from tools.generic_models import ASSUMED_CONSTANT, ASSUMED_RESISTANCE
+from ur_energy_model.consistency.controller_constants import ControllerConstantsFit
 from ur_energy_model.demo.run import true_energy
 from ur_energy_model.energy.calculator import EnergyCalculator
 from ur_energy_model.energy.meter import CONFIDENCE, EnergyMeter
 from ur_energy_model.energy.powers import PowerOptions
 from ur_energy_model.energy.recording_energy import EnergySummary, summarise
+from ur_energy_model.model.arm_at_hand import with_controller_constants
+from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.generic import generic_model
 from ur_energy_model.model.robots import RobotDescription, load_robot
 from ur_energy_model.simulation.arm_options import ArmOptions
@@ -88,8 +91,24 @@ def record(name: str, seed: int, seconds: float, folder: Path) -> tuple[Telemetr
     return telemetry, true_energy(truth, float(telemetry.time[0]), float(telemetry.time[-1]))
 
 
-def energies(name: str, telemetry: Telemetry, options: PowerOptions | None = None) -> EnergySummary:
-    calculator = EnergyCalculator(generic_model(name), load_robot(name), options)
+def with_stated(model: EnergyModel, telemetry: Telemetry) -> EnergyModel:
+    """The model with the torque constants that a recording states."""
+    fit = ControllerConstantsFit(model.description())
+    fit.accumulate(telemetry)
+    return with_controller_constants(model, fit.result())
+
+
+def energies(
+    name: str,
+    telemetry: Telemetry,
+    options: PowerOptions | None = None,
+    *,
+    stated: bool = False,
+) -> EnergySummary:
+    """By the generic model, with the torque constants that the recording states, or without."""
+    model = generic_model(name)
+    model = with_stated(model, telemetry) if stated else model
+    calculator = EnergyCalculator(model, load_robot(name), options)
     meter, measured = EnergyMeter(len(calculator.channels)), True
     batches = [telemetry.cut(slice(k, k + 500)) for k in range(0, len(telemetry), 500)]
     calculator.follow_session(batches)
