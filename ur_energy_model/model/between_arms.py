@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ur_energy_model.model.controller_constants import CONTROLLER
 from ur_energy_model.model.drives import BusModel, JointModel, square_root
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.friction import Friction, FrictionBank
@@ -242,8 +243,11 @@ def friction_of_another_arm(
 
     terms = terms_of(own.friction)
     torque = terms @ own.friction.values
-    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of current_covariance.
-    slopes = own.torque_constant * np.column_stack([-torque, terms]) @ own.current_root
+    # As in `friction_curve`: torque is terms @ (c[1:] / c[0]) with c of current_covariance, or with
+    # a torque constant of its own.
+    stated = own.source.get("torque_constant") == CONTROLLER
+    of_constant = np.zeros_like(torque) if stated else -torque
+    slopes = own.torque_constant * np.column_stack([of_constant, terms]) @ own.current_root
     varying = terms @ np.where(
         scaled_parameters(own.friction.law.parameters), own.friction.values, 0.0
     )
