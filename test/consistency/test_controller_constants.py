@@ -250,3 +250,16 @@ def test_a_clock_that_begins_again_and_jumps_changes_nothing() -> None:
     fit.accumulate(Telemetry(time, telemetry.columns))
     found = fit.result()
     assert np.abs(found.torque_per_ampere / STATED - 1.0).max() < 0.005
+
+
+def test_recordings_of_one_arm_are_joined_by_their_variances() -> None:
+    sharp = ControllerConstants(np.array([10.0, np.nan]), np.array([0.02, np.inf]))
+    vague = ControllerConstants(np.array([11.0, 8.0]), np.array([0.5, 0.1]))
+    joined = ControllerConstants.joined([sharp, vague], 2)
+    assert joined.torque_per_ampere[0] == pytest.approx(10.0, abs=0.02)
+    assert joined.std[0] < 0.03
+    assert joined.torque_per_ampere[1] == pytest.approx(8.0)
+    assert joined.known.all()
+    assert not ControllerConstants.joined([], 2).known.any()
+    unknown = ControllerConstants.unknown(2)
+    assert not ControllerConstants.joined([unknown, unknown], 2).known.any()

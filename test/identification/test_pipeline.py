@@ -16,6 +16,8 @@ from ur_energy_model.energy.meter import bridged_steps
 from ur_energy_model.energy.recording_energy import estimate_energy
 from ur_energy_model.energy.supply import BusCapacitor
 from ur_energy_model.identification.pipeline import IdentificationOptions, identify
+from ur_energy_model.model.model_file import load_model, save_model
+from ur_energy_model.model.robots import load_robot
 
 
 def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) -> None:
@@ -47,6 +49,36 @@ def test_constants_currents_power_and_energies_of_a_known_arm(tmp_path: Path) ->
     np.testing.assert_allclose(summary.electrical.sum(), (shaft + copper).sum(), rtol=0.01)
     assert summary.bus is not None
     assert summary.model == pytest.approx(summary.bus, rel=0.01)
+
+
+def test_stated_constants_show_what_the_links_weigh(tmp_path: Path) -> None:
+    """Links 3 % heavier than published: the controller's torque constants tell it from k_t."""
+    heavy = load_robot("ur5e")
+    heavy = replace(heavy, mass=1.03 * heavy.mass, inertia=1.03 * heavy.inertia)
+    calibration = 1.0 + 0.006 * np.array([1.0, -1.0, 0.5, -0.5, 0.2, -0.2])
+    arm = ExactArm(calibration=calibration)
+    targets = arm.record(seed=21)
+    real = replace(arm, robot=heavy).record(seed=21)
+    measured = ("actual_current", "actual_robot_current", "actual_robot_voltage")
+    columns = {**targets.columns, **{name: real[name] for name in measured}}
+    bag = write_bag(tmp_path / "heavy", replace(targets, columns=columns))
+    model = identify([bag], "ur5e", IdentificationOptions(friction="power_flow")).model
+    save_model(model, tmp_path / "model.yaml")
+    for each in (model, load_model(tmp_path / "model.yaml")):
+        constants = each.controller_constants
+        assert constants is not None
+        assert constants.known.all()
+        stated = constants.torque_per_ampere / arm.robot.gear_ratio
+        np.testing.assert_allclose(stated, TORQUE_CONSTANT * calibration, rtol=0.003)
+        for j, joint in enumerate(each.joints):
+            assert joint.source["torque_constant"] == "controller"
+            assert joint.torque_constant == pytest.approx(stated[j], rel=1e-6)
+            error = abs(joint.torque_constant - TORQUE_CONSTANT[j])
+            assert error < 3.0 * joint.std["torque_constant"]
+            assert joint.std["torque_constant"] < 0.02 * joint.torque_constant
+        factors = [joint.load_factor for joint in each.joints]
+        np.testing.assert_allclose(factors[1:3], calibration[1:3] * 1.03, atol=0.012)
+        assert 1.01 < np.mean(factors) < 1.05
 
 
 def test_a_joint_that_does_not_move_keeps_the_robot_file(tmp_path: Path) -> None:

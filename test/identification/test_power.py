@@ -12,6 +12,7 @@ import pytest
 
 from test.identification.exact_arm import TORQUE_CONSTANT, ExactArm
 from ur_energy_model.identification.power_fit import PowerFit, PowerFitResult
+from ur_energy_model.identification.power_structures import JointPowerEvidence
 from ur_energy_model.telemetry.samples import Telemetry
 
 ARM = ExactArm(current_noise=0.0)
@@ -119,3 +120,39 @@ def test_the_error_of_motion_is_that_of_motion_alone(moving: float) -> None:
     errors = np.random.default_rng(2).normal(0.0, 2.0, second.max() + 1)[second] * moves
     result = fitted(powered(replace(made, columns={**made.columns, **columns}), errors))
     assert result.bus.std["motion"] == pytest.approx(2.0, rel=0.35)
+
+
+def test_a_meter_at_the_joints_corrects_their_conversions() -> None:
+    """The bus alone cannot tell a joint that converts more than its constant says from others."""
+    made = ARM.record(20.0, rate=100.0, seed=31)
+    guess = TORQUE_CONSTANT.copy()
+    guess[5] *= 0.9
+    fit = PowerFit(ARM.robot)
+    fit.accumulate(made)
+    std = 0.006 * guess
+    stated = np.ones(6, dtype=bool)
+    shown = np.array([True, False, False, False, False, True])
+    deviation = np.where(shown, 0.002 * TORQUE_CONSTANT, np.inf)
+    meter = JointPowerEvidence(
+        np.where(shown, TORQUE_CONSTANT, np.nan), np.diag(np.square(1.0 / deviation))
+    )
+    alone = fit.fit("physical", guess, std, stated=stated)
+    metered = fit.fit("physical", guess, std, stated=stated, meter=meter)
+    assert alone.back_emf_constant[5] < 0.96 * TORQUE_CONSTANT[5]
+    np.testing.assert_allclose(metered.back_emf_constant, TORQUE_CONSTANT, rtol=0.012)
+    error = np.abs(metered.back_emf_constant - TORQUE_CONSTANT)[shown]
+    assert (error < 3.0 * metered.back_emf_std[shown]).all()
+
+
+def test_bus_power_corrects_stated_constants_within_their_deviation() -> None:
+    made = ARM.record(60.0, rate=250.0, seed=32)
+    random = np.random.default_rng(3)
+    guess = TORQUE_CONSTANT * random.normal(1.0, 0.006, 6)
+    fit = PowerFit(ARM.robot)
+    fit.accumulate(made)
+    found = fit.fit("physical", guess, 0.006 * guess, stated=np.ones(6, dtype=bool))
+    before = np.abs(guess / TORQUE_CONSTANT - 1.0)
+    after = np.abs(found.back_emf_constant / TORQUE_CONSTANT - 1.0)
+    assert after.max() < 0.01
+    assert np.square(after).sum() < 0.5 * np.square(before).sum()
+    assert "own_constants" not in found.factors

@@ -170,6 +170,9 @@ def angle_between(first: Array, second: Array) -> float:
 
 # Identification stage of mounting, payload, link tensors and reflected inertia.
 
+EXACT_MOTION_ERROR = 3e-5
+"""Relative error of inertias from noise-free targets: rounding, and the delay between them. Those
+of 18 simulated arms are wrong by 2e-5 (RMS)."""
 MEASURED_MOTION_ERROR = 0.003
 """Relative error of an inertia from filtered measured motion instead of recorded targets, from
 recordings of a UR10e without targets."""
@@ -228,7 +231,7 @@ def inertia_from_torque(
         return expected
     seen = np.isfinite(estimate.std)
     exact = any(entry.reference == "target" for entry in estimate.recordings)
-    left_out = 0.0 if exact else MEASURED_MOTION_ERROR
+    left_out = EXACT_MOTION_ERROR if exact else MEASURED_MOTION_ERROR
     return InertiaEstimate(
         np.where(seen, estimate.reflected_inertia, expected.value),
         np.where(seen, np.hypot(estimate.std, left_out * estimate.reflected_inertia), expected.std),

@@ -331,12 +331,17 @@ class PowerFit:
             error = np.hypot(error, np.where(structure.own, 0.0, constant_std / structure.base))
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
-        if self.samples:  # less what the coefficients take up of it: bus power shows the sum
+        if self.samples:
+            # Less what the coefficients take up of it, for bus power shows the sum; a joint whose
+            # resistance is unknown has another one that takes up errors of its conversion.
             least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
             weight = solution.effective_samples / (solution.samples * least)
-            weighted = weight * structure.basis.T @ self.data.gram.blocks.sum(axis=0)[:-1, :-1]
-            bread = pseudo_inverse(weighted @ structure.basis + structure.prior.precision)
-            omitted -= omitted @ (structure.basis @ bread @ weighted).T
+            kept = ~structure.vague
+            basis = structure.basis[:, kept]
+            precision = structure.prior.precision[np.ix_(kept, kept)]
+            weighted = weight * basis.T @ self.data.gram.blocks.sum(axis=0)[:-1, :-1]
+            bread = pseudo_inverse(weighted @ basis + precision)
+            omitted -= omitted @ (basis @ bread @ weighted).T
         errors = np.concatenate([roots.T, omitted])
         bus = BusModel(
             kind=kind,

@@ -185,6 +185,7 @@ class Structure(NamedTuple):
     torque: Array  # torque constants = base + torque @ parameters [n, p], N m/A
     base: Array  # [n], N m/A
     own: Mask  # joints whose conversion has a coefficient of its own [n]
+    vague: Mask  # conversions of single joints with unknown resistance, among the parameters [p]
 
 
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
@@ -228,6 +229,7 @@ def free(n: int) -> Structure:
         np.zeros((n, size)),
         np.zeros(n),
         np.zeros(n, dtype=bool),
+        np.zeros(size, dtype=bool),
     )
 
 
@@ -252,6 +254,7 @@ def catalogue(robot: RobotDescription, constant: Array) -> Structure:
         np.zeros((robot.dof, 2)),
         constant,
         np.zeros(robot.dof, dtype=bool),
+        np.zeros(2, dtype=bool),
     )
 
 
@@ -359,6 +362,7 @@ def physical(
         ),
     ]
     names, places, values, priors, torques = zip(*table, strict=True)
+    unknown = np.flatnonzero(~np.isfinite(robot.winding_resistance))
     basis = np.column_stack([*map(layout.coefficients, places, values)])
     return Structure(
         tuple(names),
@@ -367,6 +371,7 @@ def physical(
         np.column_stack(torques),
         constant,
         free_constants | own_conversion,
+        np.isin(names, [f"conversion_{j}" for j in unknown.tolist()]),
     )
 
 
@@ -393,4 +398,5 @@ def three_coefficients(whole: Structure) -> Structure:
         whole.torque[:, kept],
         whole.base,
         np.zeros(len(whole.base), dtype=bool),
+        whole.vague[kept],
     )
