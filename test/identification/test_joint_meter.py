@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from test.identification.exact_arm import ExactArm, write_bag
 from ur_energy_model.identification.evaluation import evaluate
@@ -167,6 +169,33 @@ def test_readings_that_cannot_be_are_left_out() -> None:
     assert isinstance(other, JointPowerMeasurement)
     for a, b in zip(one.joints, other.joints, strict=True):
         assert abs(a.measured - b.measured) < 2 * a.measured_std
+
+
+SHORT = recording(20.0, 25.0)
+
+
+@given(
+    st.sampled_from([np.nan, np.inf, 0.0, -50.0, 1e300]),
+    st.sampled_from(
+        ["actual_joint_voltage", "actual_robot_voltage", "actual_robot_current", "actual_current"]
+    ),
+    st.integers(1, 400),
+    st.floats(0.0, 1.0),
+)
+@settings(max_examples=30, deadline=None)
+def test_no_reading_is_an_error(value: float, name: str, every: int, noise: float) -> None:
+    telemetry = SHORT
+    columns = dict(telemetry.columns)
+    columns[name] = columns[name].copy()
+    columns[name][::every] = value
+    with np.errstate(over="ignore", invalid="ignore"):
+        columns["actual_joint_voltage"] = noise * columns["actual_joint_voltage"]
+        columns["actual_joint_voltage"] += 47.0 * (1 - noise)
+        found = measured(replace(telemetry, columns=columns))
+    if isinstance(found, NotMeasured):
+        assert found.reason
+    else:
+        assert all(joint.measured_std > 0 for joint in found.joints)
 
 
 def without(telemetry: Telemetry, name: str) -> Telemetry:

@@ -70,11 +70,13 @@ _LEAST_BLOCKS = 40
 _LEAST_MOTION = 3.0  # least time in motion [s]
 _LEAST_POWER = 0.5  # least standard deviation of the modelled power of all joints [W]
 _IMPLAUSIBLE = 0.15  # share of the bus voltage above which a drop is a fault of the reading
+_MOST_CURRENT = 1e3  # of readings that are not damaged, in their units: A, V, rad/s
 _FLOOR = 3.0  # modelled power below which the bus capacitor may feed the arm [W]
 _DISCHARGE = 0.3  # time until the capacitor no longer does [s]
-_MOST_MISFIT = 10.0
-"""Structure test: weighted squares that the chain leaves and free coefficients do not, per degree
-of freedom and corrected for correlation. Recordings of four arms have 0.5 to 4."""
+_MOST_MISFIT, _MISFIT_OF_BLOCK = 8.0, 0.015
+"""Misfit above which the voltages are not those of a chain: the first, or the second times the
+blocks if that is more, because any deviation from a chain grows significant with time. Recordings
+of four arms have 1 to 2.5 (0.005 a block), joints in a wrong order 0.017 to 0.022 a block."""
 _SHARP = 0.1
 """Relative deviation of the converted power of the sharpest joint below which the power fit uses
 what joint voltages show. Wider ones made held-out bus power of real arms worse as often as better.
@@ -86,6 +88,7 @@ energies of ten simulated arms, identified from 20 s, are 1.3 % wrong (RMS) with
 with it, but 3.8 and 1.6 % without stated constants (twelve arms)."""
 _NEGATIVE = 3.0  # deviations by which a resistance may be negative
 _ROUNDS = 60
+_LEAST_NOISE = 1e-10  # least variance of block means [A^2, V^2]: some simulated arms have no noise
 
 
 class JointEnergy(NamedTuple):
@@ -121,7 +124,7 @@ class JointPowerMeasurement:
     factors: Array
     covariance: Array  # of the factors [2 n, 2 n]
     residual: Array  # RMS of the bus current [A] and of the drops to each joint [V], [1 + n]
-    misfit: float  # see _MOST_MISFIT
+    misfit: float  # see `CableFit`
     note: str | None  # how the meter is less sharp than usual, one line
 
 
@@ -241,10 +244,10 @@ class JointMeter:
                 f"the cable to {names[worst]} has a negative resistance "
                 f"({fit.values[worst]:.3f} ohm): the joint voltages are not those of a chain"
             )
-        if not fit.misfit < _MOST_MISFIT:
+        if not fit.misfit < max(_MOST_MISFIT, _MISFIT_OF_BLOCK * sharp.count):
             return NotMeasured(
-                f"the drops of the joint voltages are not those of a chain ({fit.misfit:.0f} times "
-                f"the noise, most at {names[fit.worst]})"
+                "the drops of the joint voltages are not those of a chain (misfit "
+                f"{fit.misfit:.0f}, most at {names[fit.worst]})"
             )
         error = METER_ERROR if note is None else float(np.hypot(METER_ERROR, self._late(sharp)))
         joints = self._energies(fit, error)
@@ -383,10 +386,13 @@ def _meter_rows(telemetry: Telemetry) -> _MeterRows | None:
     telemetry = telemetry.distinct()
     qd, current, bus_voltage, bus_current = (telemetry[name] for name in names)
     voltage = telemetry[JOINT_VOLTAGE]
+    if voltage.shape != qd.shape:
+        return None
     mode = telemetry["robot_mode"] if "robot_mode" in telemetry else np.full(len(qd), 7.0)
     good = np.isfinite(bus_voltage) & np.isfinite(bus_current) & (bus_voltage > 0)
+    good &= np.abs(bus_current) < _MOST_CURRENT
     for values in (qd, current, voltage):
-        good &= np.isfinite(values).all(axis=1)
+        good &= (np.abs(values) < _MOST_CURRENT).all(axis=1)  # False for NaN
     drop = np.abs(bus_voltage[:, None] - voltage)
     good &= (drop < _IMPLAUSIBLE * bus_voltage[:, None]).all(axis=1)
     good &= np.isin(mode, BRAKES_RELEASED)
@@ -476,7 +482,9 @@ class CableFit(NamedTuple):
     values: Array  # [3 n]
     covariance: Array  # [3 n, 3 n]
     residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
-    misfit: float  # see _MOST_MISFIT
+    # Weighted squares that the chain leaves and free coefficients explain, per degree of freedom
+    # and corrected for correlation: 1 for an exact chain. Variances are multiplied by it, if above.
+    misfit: float
     worst: int  # joint whose drop the chain explains least
     noise: Array  # covariance of the residuals of bus current and drops [1 + n, 1 + n]
     inflation: float  # of variances by the correlation of residuals over time, 1 or more
@@ -504,7 +512,7 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     for _ in range(_ROUNDS):
         coefficients, slopes = _chain(values, n)
         noise = _residual_products(sums.products[0], coefficients, n) / freedom
-        weight = np.asarray(np.linalg.inv(noise + 1e-12 * np.eye(n + 1)))
+        weight = np.asarray(np.linalg.inv(noise + _LEAST_NOISE * np.eye(n + 1)))
         information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
         left = shared.T - coefficients @ columns
         gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
@@ -518,16 +526,20 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     wider = np.sqrt(np.maximum(np.diag(bread) / np.diag(covariance), 1.0))
     covariance = wider[:, None] * covariance * wider
     inflation = float(np.trace(bread @ meat) / max(np.trace(bread @ information), 1e-12))
-    misfits = _misfits(columns, left, weight)
-    degrees = max((n + 1) * np.linalg.matrix_rank(columns) - 3 * n, 1)
+    inflation = max(inflation, 1.0)
+    rank = int(np.linalg.matrix_rank(columns))
+    beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
+    squares = beyond @ left.T  # sums of products that free coefficients explain besides
+    misfit = float(np.trace(squares @ weight)) / max((n + 1) * rank - 3 * n, 1) / inflation
+    worst = int(np.argmax((np.diag(squares) / np.diag(noise))[1:]))
     return CableFit(
         values=values,
-        covariance=covariance,
+        covariance=max(misfit, 1.0) * covariance,
         residual=np.sqrt(np.diag(noise)),
-        misfit=float(misfits.sum()) / degrees / max(inflation, 1.0),
-        worst=int(np.argmax(misfits[1:])),
+        misfit=misfit,
+        worst=worst,
         noise=noise,
-        inflation=max(inflation, 1.0),
+        inflation=inflation,
     )
 
 
@@ -543,9 +555,10 @@ def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[A
     coefficients, slopes = _chain(fit.values, n)
     left = sums.products[0][known, shown].T - coefficients @ columns
     # Weight of the drops given the bus current: of all channels, less that of the first alone.
-    weight = np.linalg.inv(fit.noise)
-    weight[0, 0] -= 1.0 / fit.noise[0, 0]
-    weight = weight / fit.inflation
+    noise = fit.noise + _LEAST_NOISE * np.eye(n + 1)
+    weight = np.linalg.inv(noise)
+    weight[0, 0] -= 1.0 / noise[0, 0]
+    weight = weight / (fit.inflation * max(fit.misfit, 1.0))
     information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
     gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
     others, converted = slice(0, 2 * n), slice(2 * n, 3 * n)
@@ -618,12 +631,6 @@ def _score_covariance(
         share = 1.0 - lag / (1.0 + lags)
         total += share * (part if lag == 0 else part + part.T)
     return total
-
-
-def _misfits(columns: Array, left: Array, weight: Array) -> Array:
-    """Weighted squares of each channel that free coefficients would explain besides [1 + n]."""
-    beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
-    return np.asarray(np.einsum("ij,kj,ik->i", beyond, left, weight))
 
 
 # Recordings.
