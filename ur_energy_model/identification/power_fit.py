@@ -332,16 +332,20 @@ class PowerFit:
         omitted = np.zeros((layout.joints, layout.width))
         omitted[:, layout.conversion] = np.diag(error * conversion)
         if self.samples:
-            # Less what the coefficients take up of it, for bus power shows the sum; a joint whose
-            # resistance is unknown has another one that takes up errors of its conversion.
+            # Less what the coefficients take up of it, for bus power shows the sum: of half of the
+            # variance all of them, of the other half all but the conversions of single joints.
             least = max(solution.residual, 1e-6) ** 2  # power without any noise, too
             weight = solution.effective_samples / (solution.samples * least)
-            kept = ~structure.vague
-            basis = structure.basis[:, kept]
-            precision = structure.prior.precision[np.ix_(kept, kept)]
-            weighted = weight * basis.T @ self.data.gram.blocks.sum(axis=0)[:-1, :-1]
-            bread = pseudo_inverse(weighted @ basis + precision)
-            omitted -= omitted @ (basis @ bread @ weighted).T
+            whole = weight * self.data.gram.blocks.sum(axis=0)[:-1, :-1]
+            parts = []
+            for kept in (np.ones_like(structure.single), ~structure.single):
+                basis = structure.basis[:, kept]
+                precision = structure.prior.precision[np.ix_(kept, kept)]
+                weighted = basis.T @ whole
+                bread = pseudo_inverse(weighted @ basis + precision)
+                taken = (basis @ bread @ weighted).T
+                parts.append(np.sqrt(0.5) * (omitted - omitted @ taken))
+            omitted = np.concatenate(parts)
         errors = np.concatenate([roots.T, omitted])
         bus = BusModel(
             kind=kind,

@@ -185,7 +185,7 @@ class Structure(NamedTuple):
     torque: Array  # torque constants = base + torque @ parameters [n, p], N m/A
     base: Array  # [n], N m/A
     own: Mask  # joints whose conversion has a coefficient of its own [n]
-    vague: Mask  # conversions of single joints with unknown resistance, among the parameters [p]
+    single: Mask  # conversions of single joints among the parameters [p]
 
 
 def expected_resistance(robot: RobotDescription) -> tuple[Array, Array]:
@@ -362,7 +362,6 @@ def physical(
         ),
     ]
     names, places, values, priors, torques = zip(*table, strict=True)
-    unknown = np.flatnonzero(~np.isfinite(robot.winding_resistance))
     basis = np.column_stack([*map(layout.coefficients, places, values)])
     return Structure(
         tuple(names),
@@ -371,7 +370,7 @@ def physical(
         np.column_stack(torques),
         constant,
         free_constants | own_conversion,
-        np.isin(names, [f"conversion_{j}" for j in unknown.tolist()]),
+        np.isin(names, [f"conversion_{j}" for j in range(n)]),
     )
 
 
@@ -398,5 +397,5 @@ def three_coefficients(whole: Structure) -> Structure:
         whole.torque[:, kept],
         whole.base,
         np.zeros(len(whole.base), dtype=bool),
-        whole.vague[kept],
+        whole.single[kept],
     )
