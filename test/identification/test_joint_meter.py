@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test.identification.exact_arm import ExactArm, write_bag
+from ur_energy_model.identification.cable_fit import BlockSums
 from ur_energy_model.identification.evaluation import evaluate
 from ur_energy_model.identification.joint_meter import (
-    BlockSums,
     JointMeter,
     JointPowerMeasurement,
     NotMeasured,

@@ -1,0 +1,252 @@
+# Copyright 2026 ur_energy_model maintainers
+# SPDX-License-Identifier: Apache-2.0
+
+"""The chain of cable segments fitted to bus current and voltage drops.
+
+`joint_meter` states the equations. Here are the sums of products of block means that they are
+fitted to, so that memory does not grow with the recordings, and the nonlinear least squares with
+the covariance of correlated residuals (Newey and West, Econometrica 55, 1987).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ur_energy_model.model.cable import Cable
+from ur_energy_model.typing import Array
+
+FACTOR_STD = 1.0  # prior deviation of measured over modelled power, common to both parts of a joint
+PART_STD = 0.5  # prior deviation of each part of a joint's power from the common factor
+_LAGS = 10  # blocks over which residuals may be correlated
+_ROUNDS = 60
+_LEAST_NOISE = 1e-10  # least variance of block means [A^2, V^2]: some simulated arms have no noise
+
+
+@dataclass
+class BlockSums:
+    """Means of `width` channels over blocks of time, and the products of these, over recordings."""
+
+    duration: float  # of a block [s]
+    width: int
+    count: int = 0  # number of blocks
+    # Sums of products of block means with those of 0 to _LAGS blocks later, less the means of each
+    # recording [1 + lags, width, width]
+    products: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.products = np.zeros((1 + _LAGS, self.width, self.width))
+        self._start()
+
+    def _start(self) -> None:
+        self._waiting_time = np.zeros(0)
+        self._waiting = np.zeros((0, self.width))
+        self._tail = np.zeros((0, self.width))  # the last block means
+        self._number, self._sum = 0, np.zeros(self.width)
+        self._raw = np.zeros_like(self.products)
+        self._reference: Array | None = None  # subtracted from all values of a recording
+
+    def add(self, time: Array, values: Array) -> None:
+        """Add consecutive samples [samples], s, and [samples, width]."""
+        if not len(time):
+            return
+        time = np.concatenate([self._waiting_time, time])
+        values = np.concatenate([self._waiting, values])
+        number = np.floor(time / self.duration + 1e-6)
+        complete = number != number[-1]
+        self._waiting_time, self._waiting = time[~complete], values[~complete]
+        self._add_blocks(number[complete], values[complete])
+
+    def _add_blocks(self, number: Array, values: Array) -> None:
+        """Add the means of whole blocks."""
+        if not len(number):
+            return
+        starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1.0))
+        counts = np.diff(np.append(starts, len(number)))
+        means = np.add.reduceat(values, starts, axis=0) / counts[:, None]
+        if self._reference is None:
+            self._reference = means[0]
+        means = means - self._reference
+        known = len(self._tail)
+        joined = np.concatenate([self._tail, means])
+        for lag in range(1 + _LAGS):
+            first = max(known, lag)
+            if first < len(joined):
+                self._raw[lag] += joined[first - lag : len(joined) - lag].T @ joined[first:]
+        self._tail = joined[-_LAGS:]
+        self._number += len(means)
+        self._sum += means.sum(axis=0)
+
+    def finish_recording(self) -> None:
+        """Include the recording, whose mean values are not used."""
+        self._add_blocks(np.zeros(len(self._waiting)), self._waiting)
+        if self._number > 1:
+            mean = self._sum / self._number
+            for lag in range(1 + _LAGS):
+                pairs = max(self._number - lag, 0)
+                self.products[lag] += self._raw[lag] - pairs * np.outer(mean, mean)
+            self.count += self._number
+        self._start()
+
+    def covariance(self, lag: int) -> Array:
+        """Covariance of block means with those `lag` blocks later [width, width]."""
+        return np.asarray(self.products[lag] / max(self.count, 1))
+
+
+class CableFit(NamedTuple):
+    """Resistances [n] and factors of losses [n] and of converted power [n], in this order."""
+
+    values: Array  # [3 n]
+    covariance: Array  # [3 n, 3 n]
+    residual: Array  # RMS of the block means of bus current [A] and drops [V], [1 + n]
+    # Weighted squares that the chain leaves and free coefficients explain, per degree of freedom
+    # and corrected for correlation: 1 for an exact chain. Variances are multiplied by it, if above.
+    misfit: float
+    worst: int  # joint whose drop the chain explains least
+    noise: Array  # covariance of the residuals of bus current and drops [1 + n, 1 + n]
+    inflation: float  # of variances by the correlation of residuals over time, 1 or more
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations [3 n]."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
+    """Resistances and factors that explain the bus current and the drops of voltage.
+
+    `sums`: of losses over voltage [n], converted power over voltage [n], bus current, drops [n].
+    `cable`: prior of the resistances.
+    """
+    n = len(cable.resistance)
+    prior, precision = _prior(cable)
+    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    columns = sums.products[0][known, known]
+    shared = sums.products[0][known, shown]
+    freedom = max(sums.count - 1 - 2 * n, 1)
+    values = prior
+    weight: Array = np.zeros((n + 1, n + 1))
+    for _ in range(_ROUNDS):
+        coefficients, slopes = _chain(values, n)
+        noise = _residual_products(sums.products[0], coefficients, n) / freedom
+        weight = np.asarray(np.linalg.inv(noise + _LEAST_NOISE * np.eye(n + 1)))
+        information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+        left = shared.T - coefficients @ columns
+        gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
+        step = np.linalg.solve(information + precision, gradient + precision @ (prior - values))
+        values = values + np.clip(step, -0.5, 0.5)
+        if np.abs(step).max() < 1e-6:
+            break
+    bread = np.linalg.inv(information + precision)
+    meat = _score_covariance(sums, coefficients, slopes, weight, freedom)
+    covariance = bread @ (meat + precision) @ bread
+    wider = np.sqrt(np.maximum(np.diag(bread) / np.diag(covariance), 1.0))
+    covariance = wider[:, None] * covariance * wider
+    inflation = float(np.trace(bread @ meat) / max(np.trace(bread @ information), 1e-12))
+    inflation = max(inflation, 1.0)
+    rank = int(np.linalg.matrix_rank(columns))
+    beyond = left @ np.linalg.pinv(columns, rcond=1e-8, hermitian=True)
+    squares = beyond @ left.T  # sums of products that free coefficients explain besides
+    misfit = float(np.trace(squares @ weight)) / max((n + 1) * rank - 3 * n, 1) / inflation
+    worst = int(np.argmax((np.diag(squares) / np.diag(noise))[1:]))
+    return CableFit(
+        values=values,
+        covariance=max(misfit, 1.0) * covariance,
+        residual=np.sqrt(np.diag(noise)),
+        misfit=misfit,
+        worst=worst,
+        noise=noise,
+        inflation=inflation,
+    )
+
+
+def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[Array, Array]:
+    """Factors of converted power as the drops show them, given the bus current [n], [n, n].
+
+    The values and the inverse of their covariance. What the bus current itself shows of the powers
+    is left out, for a fit that uses bus power; nothing is assumed of these factors before.
+    """
+    n = len(cable.resistance)
+    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    columns = sums.products[0][known, known]
+    coefficients, slopes = _chain(fit.values, n)
+    left = sums.products[0][known, shown].T - coefficients @ columns
+    # Weight of the drops given the bus current: of all channels, less that of the first alone.
+    noise = fit.noise + _LEAST_NOISE * np.eye(n + 1)
+    weight = np.linalg.inv(noise)
+    weight[0, 0] -= 1.0 / noise[0, 0]
+    weight = weight / (fit.inflation * max(fit.misfit, 1.0))
+    information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
+    gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
+    others, converted = slice(0, 2 * n), slice(2 * n, 3 * n)
+    prior = np.concatenate([cable.resistance, np.ones(n)])
+    precision = np.diag(np.concatenate([cable.std**-2.0, np.full(n, PART_STD**-2.0)]))
+    beside = gradient[others] + precision @ (prior - fit.values[others])
+    share = information[converted, others] @ np.linalg.inv(information[others, others] + precision)
+    alone = information[converted, converted] - share @ information[others, converted]
+    step = np.linalg.pinv(alone, rcond=1e-9, hermitian=True) @ (
+        gradient[converted] - share @ beside
+    )
+    return fit.values[converted] + step, alone
+
+
+def _prior(cable: Cable) -> tuple[Array, Array]:
+    """Mean [3 n] and inverse covariance [3 n, 3 n] of resistances and factors."""
+    n = len(cable.resistance)
+    mean = np.concatenate([cable.resistance, np.ones(2 * n)])
+    covariance = np.zeros((3 * n, 3 * n))
+    covariance[:n, :n] = np.diag(cable.std**2)
+    own, common = PART_STD**2, FACTOR_STD**2
+    losses, converted = slice(n, 2 * n), slice(2 * n, 3 * n)
+    for rows in (losses, converted):
+        for others in (losses, converted):
+            covariance[rows, others] = common * np.eye(n)
+    covariance[n:, n:] += own * np.eye(2 * n)
+    return mean, np.asarray(np.linalg.inv(covariance))
+
+
+def _chain(values: Array, n: int) -> tuple[Array, Array]:
+    """Coefficients of bus current and drops [1 + n, 2 n], and their slopes [3 n, 1 + n, 2 n]."""
+    resistance, factors = values[:n], values[n:]
+    joint = np.arange(n)
+    passed = np.minimum(joint[:, None], joint)  # last segment common to drop j and current i
+    whole = np.cumsum(resistance)[passed]
+    shares = np.concatenate([np.ones((1, n)), whole])
+    shares = np.concatenate([shares, shares], axis=1)
+    coefficients = shares * factors
+    slopes = np.zeros((3 * n, 1 + n, 2 * n))
+    for k in range(n):
+        through = np.tile(passed >= k, (1, 2))
+        slopes[k, 1:] = through * factors
+    each = np.arange(2 * n)
+    slopes[n + each, :, each] = shares.T
+    return coefficients, slopes
+
+
+def _residual_products(products: Array, coefficients: Array, n: int) -> Array:
+    """Sums of products of residuals [1 + n, 1 + n], from those of the channels."""
+    left = np.concatenate([-coefficients, np.eye(n + 1)], axis=1)
+    return np.asarray(left @ products @ left.T)
+
+
+def _score_covariance(
+    sums: BlockSums, coefficients: Array, slopes: Array, weight: Array, freedom: int
+) -> Array:
+    """Covariance of the gradient with residuals that are correlated over time [3 n, 3 n].
+
+    Residuals are taken to be independent of the motion, so that the covariances of both multiply.
+    """
+    n = len(weight) - 1
+    known = slice(0, 2 * n)
+    weighted = np.einsum("aij,ik->akj", slopes, weight)
+    lags = min(_LAGS, sums.count // 5)
+    total = np.zeros((3 * n, 3 * n))
+    for lag in range(1 + lags):
+        noise = _residual_products(sums.products[lag], coefficients, n) / freedom
+        motion = sums.products[lag][known, known]
+        part = np.einsum("aij,ik,bkl,jl->ab", weighted, noise, weighted, motion, optimize=True)
+        share = 1.0 - lag / (1.0 + lags)
+        total += share * (part if lag == 0 else part + part.T)
+    return total
