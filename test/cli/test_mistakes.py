@@ -100,7 +100,6 @@ MISTAKES: dict[str, tuple[str, ...]] = {  # what the line must name, remedy incl
     "optimize {model} {bag} -o {folder}": ("has files", "--overwrite"),
     "optimize {model} {bag} --html {text}": ("exists", "--overwrite"),
     "identify {bag} --robot ur5e -o {model}": ("exists", "--overwrite"),
-    "identify --per-arm {nameless_arm} -o {models}": ("exists", "--overwrite"),
     "learn {bag} --model {model} -o {model}": ("exists", "--overwrite"),
     "learn {bag} --robot ur5e -o new.yaml --figure {picture}": ("exists", "--overwrite"),
     "payload {model} {bag} --known-payload 1 -o {model}": ("exists", "--overwrite"),
@@ -121,7 +120,7 @@ def filled(
 ) -> Iterator[Callable[[str], list[str]]]:
     """Replaces the names in braces by what a new user has."""
     place, busy = tmp_path_factory.mktemp("mistakes"), fresh_host()
-    for name, content in (("folder", "notes.txt"), ("models", "ur5e.yaml")):
+    for name, content in (("folder", "notes.txt"),):
         (place / name).mkdir()
         (place / name / content).write_text("of someone else")
     (place / "picture.png").write_text("of someone else")
@@ -129,7 +128,6 @@ def filled(
     (place / "csv.csv").write_text("time,actual_q_0\n0.0,1.0\n0.1,1.0\n")
     arms = (
         ("ur5e", "nameless", None),
-        ("ur5e", "nameless_arm", "ur5e"),
         ("ur10e", "other_bag", "ur10e"),
     )
     for robot, name, named in arms:

@@ -58,7 +58,7 @@ def test_powers_at_rest_are_those_that_were_measured(rate: float, tmp_path: Path
     lines = {part.line: spent.energy for part, spent in log.program.spent().items()}
     assert sum(lines.values()) == pytest.approx(summary.supply)
     assert len(log.cycles) >= 2
-    assert np.ptp([cycle.motion_time for cycle in log.cycles]) < 3.0 / rate
+    assert np.ptp([cycle.motion_time for cycle in log.cycles]) < 4.0 / rate
     assert log.moving_seconds < log.seconds
 
 

@@ -165,8 +165,11 @@ def _expected_friction(
         moved = list(joint.sessions)
         levels[moved, j] = np.log(joint.session_scales)
         errors[moved, j] = joint.session_deviations
-    rows = list(range(count) if order is None else order)
-    return expected_friction(levels[rows], errors[rows], ordered=order is not None)
+    if order is None:
+        # Any order that does not depend on the one in which the recordings were given.
+        rows = np.lexsort(np.nan_to_num(levels).T)
+        return expected_friction(levels[rows], errors[rows], ordered=False)
+    return expected_friction(levels[list(order)], errors[list(order)])
 
 
 def spread_between_sessions(values: Array, prior: float) -> float:

@@ -265,7 +265,7 @@ def joint_power_chart(joints: Sequence[Mapping[str, Any]], label: str) -> BarCha
         "whose drop along the cable shows the current of each joint.",
         y_label="energy [J]",
         categories=[row["joint"] for row in joints],
-        joints=range(len(joints)),
+        joints=tuple(range(len(joints))),
         bars=bars,
     )
 

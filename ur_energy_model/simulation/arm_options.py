@@ -64,7 +64,7 @@ def with_drive_set(
 
     A joint gets the gear of the set whose rated torque is closest to its own (on a logarithmic
     scale). Its friction does not depend on load or temperature, and the controller has it and the
-    rotor's inertia as well as before.
+    rotor's inertia as well as before, and the motor's own torque constant.
     """
     if name == "typical":
         return parameters
@@ -91,6 +91,7 @@ def with_drive_set(
     known = parameters.compensation.coulomb / true_coulomb
     return replace(
         parameters,
+        stated_torque_constant=parameters.torque_constant,
         reflected_inertia=reflected,
         rotor_inertia=reflected,
         friction=friction,
