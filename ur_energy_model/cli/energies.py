@@ -51,7 +51,7 @@ from ur_energy_model.energy.recording_energy import (
     totals_json,
 )
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import model_of_recording
+from ur_energy_model.energy.telemetry_checks import model_of_arm
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.errors import InputError
 from ur_energy_model.files import check_output, check_output_folder, real_path, write_text
@@ -59,6 +59,7 @@ from ur_energy_model.many_bags import BagResult
 from ur_energy_model.measures.measure import Measures
 from ur_energy_model.model.drives import JointModel
 from ur_energy_model.telemetry.bag.files import new_bag
+from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.trajectory.plan import checked_plan, read_plan
 from ur_energy_model.typing import Progress
 
@@ -162,7 +163,7 @@ def _estimated(
     log.finish()
     wrong = wrong_payload(model, bag, stated=payload)
     # With the intervals of another arm's model, where it is one.
-    matched = model_of_recording(model, bag, same_arm=same_arm)
+    matched = model_of_arm(model, read_info(bag), summary.controller_constants, same_arm=same_arm)
     measures = find_measures(
         matched.model,
         bag,

@@ -73,7 +73,6 @@ _LEAST_BLOCKS = 3  # blocks of motion from which a joint's constant is fitted
 _LEAST_SAMPLES = 8  # samples of a block that counts
 _COLUMNS = 6  # moment, sign, speed, speed squared, speed cubed, load times sign
 _CONFIDENCE = 1.96  # half a 95 % interval, in standard deviations
-_FALLBACK_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,7 @@ class ControllerConstantsFit:
 
     def __init__(self, robot: RobotDescription, data: ConstantsData | None = None) -> None:
         self.robot = robot
-        rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _FALLBACK_TORQUE)
-        self._rated = rated
+        self._rated = robot.rated_torque
         nominal = robot.gear_ratio * robot.torque_constant
         self._expected = np.where(np.isfinite(nominal), nominal, TYPICAL_CONSTANT)
         self._state = data or ConstantsData.empty(robot.dof)

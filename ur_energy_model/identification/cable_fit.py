@@ -44,7 +44,8 @@ class BlockSums:
         self._waiting_time = np.zeros(0)
         self._waiting = np.zeros((0, self.width))
         self._tail = np.zeros((0, self.width))  # the last block means
-        self._number, self._sum = 0, np.zeros(self.width)
+        self._number = 0
+        self._sum = np.zeros(self.width)
         self._raw = np.zeros_like(self.products)
         self._reference: Array | None = None  # subtracted from all values of a recording
 
@@ -56,7 +57,8 @@ class BlockSums:
         values = np.concatenate([self._waiting, values])
         number = np.floor(time / self.duration + 1e-6)
         complete = number != number[-1]
-        self._waiting_time, self._waiting = time[~complete], values[~complete]
+        self._waiting_time = time[~complete]
+        self._waiting = values[~complete]
         self._add_blocks(number[complete], values[complete])
 
     def _add_blocks(self, number: Array, values: Array) -> None:
@@ -122,7 +124,8 @@ def fit_cable(sums: BlockSums, cable: Cable) -> CableFit:
     """
     n = len(cable.resistance)
     prior, precision = _prior(cable)
-    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    known = slice(0, 2 * n)
+    shown = slice(2 * n, 3 * n + 1)
     columns = sums.products[0][known, known]
     shared = sums.products[0][known, shown]
     freedom = max(sums.count - 1 - 2 * n, 1)
@@ -169,7 +172,8 @@ def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[A
     is left out, for a fit that uses bus power; nothing is assumed of these factors before.
     """
     n = len(cable.resistance)
-    known, shown = slice(0, 2 * n), slice(2 * n, 3 * n + 1)
+    known = slice(0, 2 * n)
+    shown = slice(2 * n, 3 * n + 1)
     columns = sums.products[0][known, known]
     coefficients, slopes = _chain(fit.values, n)
     left = sums.products[0][known, shown].T - coefficients @ columns
@@ -180,7 +184,8 @@ def factors_without_bus(sums: BlockSums, cable: Cable, fit: CableFit) -> tuple[A
     weight = weight / (fit.inflation * max(fit.misfit, 1.0))
     information = np.einsum("aij,ik,bkl,lj->ab", slopes, weight, slopes, columns, optimize=True)
     gradient = np.einsum("aij,ik,kj->a", slopes, weight, left, optimize=True)
-    others, converted = slice(0, 2 * n), slice(2 * n, 3 * n)
+    others = slice(0, 2 * n)
+    converted = slice(2 * n, 3 * n)
     prior = np.concatenate([cable.resistance, np.ones(n)])
     precision = np.diag(np.concatenate([cable.std**-2.0, np.full(n, PART_STD**-2.0)]))
     beside = gradient[others] + precision @ (prior - fit.values[others])
@@ -198,8 +203,10 @@ def _prior(cable: Cable) -> tuple[Array, Array]:
     mean = np.concatenate([cable.resistance, np.ones(2 * n)])
     covariance = np.zeros((3 * n, 3 * n))
     covariance[:n, :n] = np.diag(cable.std**2)
-    own, common = PART_STD**2, FACTOR_STD**2
-    losses, converted = slice(n, 2 * n), slice(2 * n, 3 * n)
+    own = PART_STD**2
+    common = FACTOR_STD**2
+    losses = slice(n, 2 * n)
+    converted = slice(2 * n, 3 * n)
     for rows in (losses, converted):
         for others in (losses, converted):
             covariance[rows, others] = common * np.eye(n)
@@ -209,7 +216,8 @@ def _prior(cable: Cable) -> tuple[Array, Array]:
 
 def _chain(values: Array, n: int) -> tuple[Array, Array]:
     """Coefficients of bus current and drops [1 + n, 2 n], and their slopes [3 n, 1 + n, 2 n]."""
-    resistance, factors = values[:n], values[n:]
+    resistance = values[:n]
+    factors = values[n:]
     joint = np.arange(n)
     passed = np.minimum(joint[:, None], joint)  # last segment common to drop j and current i
     whole = np.cumsum(resistance)[passed]

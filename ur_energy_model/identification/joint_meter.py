@@ -143,7 +143,8 @@ class JointMeter:
     """
 
     def __init__(self, model: EnergyModel, cable: Cable | None = None) -> None:
-        self._model, n = model, model.dof
+        n = model.dof
+        self._model = model
         self._drives = Drives(model.joints, model.bus, model.session)
         self._cable = cable or typical_cable(n, model.description().generation)
         self._sums = [BlockSums(duration, 3 * n + 1) for duration in BLOCKS]
@@ -155,7 +156,9 @@ class JointMeter:
         self._moving = 0.0  # time in motion [s]
         self._seen = {"voltage": False, "bus": False, "samples": 0}
         # Samples at which the bus voltage changed, at which a joint voltage did, time [s]
-        self._bus_changes, self._joint_changes, self._time = 0, 0, 0.0
+        self._bus_changes = 0
+        self._joint_changes = 0
+        self._time = 0.0
         self.start_recording()
 
     def start_recording(self) -> None:
@@ -200,7 +203,8 @@ class JointMeter:
 
     def _parts(self, motion: MeasuredMotion) -> tuple[Array, Array]:
         """Losses and converted power of each joint with its drive [samples, n], W."""
-        drives, bus = self._drives, self._model.bus
+        drives = self._drives
+        bus = self._model.bus
         speed = drives.gear_ratio * motion.qd
         losses = drives.winding_resistance * motion.current**2
         losses = losses + bus.driver * np.abs(motion.current) + bus.drag * np.abs(speed)

@@ -211,7 +211,8 @@ class PowerFit:
         """
         if not self.samples:
             return 0.0, 0.0
-        grams, counts = self.data.gram.blocks, self.data.counts.blocks
+        grams = self.data.gram.blocks
+        counts = self.data.counts.blocks
         speeds = grams[:, 0, PowerLayout(self.robot.dof).drag] / counts
         moving = speeds > _LEAST_SPEED * speeds.max()
         taken = grams[moving, 0, 1:-1] @ coefficients[1:]

@@ -297,6 +297,10 @@ class JointPowerEvidence(NamedTuple):
     precision: Array  # inverse of its covariance [n, n]; zero for joints that it does not show
 
 
+_PowerRow = tuple[str, int | slice, Array | float, tuple[float, float], Array]
+"""A parameter of the physical structure, see the table in `physical`."""
+
+
 def physical(
     robot: RobotDescription,
     constant: Array,
@@ -334,16 +338,15 @@ def physical(
     relative = np.where(metered, np.hypot(relative, CONVERSION_OF_JOINT), relative)
     own = zip(known.own_copper.tolist(), (spread / resistance).tolist(), strict=True)
     conversion = layout.conversion
+    own_constants: list[_PowerRow] = []
+    if of_file.any():
+        own_constants = [("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)]
     # Name, place and power coefficients per unit, prior; torque constants per unit, if any.
-    table: list[tuple[str, int | slice, Array | float, tuple[float, float], Array]] = [
+    table: list[_PowerRow] = [
         ("standby", layout.standby, 1.0, known.standby, none),
         ("copper", layout.copper, resistance, known.copper, none),
         ("conversion", conversion, typical, CONVERSION_FACTOR, none),
-        *(
-            [("own_constants", conversion, constant - typical, OWN_CONSTANTS, none)]
-            if of_file.any()
-            else []
-        ),
+        *own_constants,
         ("driver", layout.driver, 1.0, known.driver, none),
         ("drag", layout.drag, 1.0, known.drag, none),
         ("current_delay", layout.current_delay, 1.0, (0.0, DELAY), none),

@@ -26,7 +26,7 @@ from ur_energy_model.model.controller_constants import ANOTHER_ARM_CHANCE, Contr
 from ur_energy_model.model.energy_model import EnergyModel
 from ur_energy_model.model.robots import RobotDescription
 from ur_energy_model.telemetry.samples import Telemetry
-from ur_energy_model.typing import Array, Indices
+from ur_energy_model.typing import Indices
 
 LEAST_CHANGE = 0.01  # relative; two motors of one type seldom differ by less
 _CERTAIN = 0.01
@@ -154,9 +154,9 @@ def with_new_joints(model: EnergyModel, kind: EnergyModel, joints: Sequence[int]
     before = model.bus.errors.reshape(-1, 3 * n + 2)
     of_kind = kind.bus.errors.reshape(-1, 3 * n + 2)
     errors = np.concatenate([np.where(changed, 0.0, before), np.where(changed, of_kind, 0.0)])
-    torque = np.concatenate([
-        np.where(new, 0.0, _torque_errors(model)), np.where(new, _torque_errors(kind), 0.0)
-    ])  # fmt: skip
+    own_torque = np.where(new, 0.0, model.torque_constant_errors)
+    new_torque = np.where(new, kind.torque_constant_errors, 0.0)
+    torque = np.concatenate([own_torque, new_torque])
     bus = replace(model.bus, errors=errors, torque_errors=torque)
     stated = model.controller_constants
     if stated is not None:
@@ -164,9 +164,3 @@ def with_new_joints(model: EnergyModel, kind: EnergyModel, joints: Sequence[int]
     return replace(
         model, joints=own, bus=bus, controller_constants=stated, payload_calibration=None
     )
-
-
-def _torque_errors(model: EnergyModel) -> Array:
-    """Relative changes of the torque constants by the errors of the bus model [k, n]."""
-    back_emf = np.array([joint.back_emf_constant for joint in model.joints])
-    return model.bus.torque_constant_errors(back_emf)

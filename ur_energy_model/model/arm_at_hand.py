@@ -101,13 +101,12 @@ def _constant_errors(model: EnergyModel) -> _ConstantErrors:
     """What a model knows of its torque constants."""
     joints = model.joints
     constant = np.array([joint.torque_constant for joint in joints])
-    back_emf = np.array([joint.back_emf_constant for joint in joints])
     stated = np.array([joint.std.get("torque_constant", 0.0) for joint in joints]) / constant
     of_currents = [
         joint.current_covariance[0, 0] if joint.current_covariance.size else 0.0 for joint in joints
     ]
     variance = np.maximum(np.square(stated), np.square(constant) * of_currents)
-    torque = model.bus.torque_constant_errors(back_emf)
+    torque = model.torque_constant_errors
     # Errors of back-EMF constants may be larger than those that the torque constants have.
     together = np.square(torque).sum(axis=0)
     excess = together > variance
@@ -284,7 +283,7 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     found = with_drives(kind, drives_of_another_arm(own, kind))
     level = kind.sessions.friction_of(model.dof)
     spread = model.sessions.friction_of(model.dof)
-    rated = np.where(np.isfinite(robot.max_torque), robot.max_torque, _FALLBACK_TORQUE)
+    rated = robot.rated_torque
     joints = tuple(
         _joint_of_another_arm(each, joint, float(level[j]), float(spread[j]), float(rated[j]))
         for j, (each, joint) in enumerate(zip(own.joints, found.joints, strict=True))
@@ -316,9 +315,6 @@ def on_another_arm(model: EnergyModel) -> EnergyModel:
     )
 
 
-_FALLBACK_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
-
-
 def _joint_of_another_arm(
     own: JointModel, kind: JointModel, level: float, spread: float, rated: float
 ) -> JointModel:
@@ -333,14 +329,17 @@ def _joint_of_another_arm(
     after = np.append(1.0, friction.values) / kind.torque_constant
     share = kind.current_covariance[0, 0] / before[0] ** 2
     form = kind.current_covariance - share * np.outer(before, before)
-    inertia = own.reflected_inertia, own.std.get("reflected_inertia", np.inf)
+    inertia = own.reflected_inertia
+    inertia_std = own.std.get("reflected_inertia", np.inf)
     spread_of_type = kind.std["reflected_inertia"]
-    if own.source.get("reflected_inertia") == "prior" or inertia[1] > spread_of_type:
-        inertia = kind.reflected_inertia, spread_of_type
-    std = {**kind.std, "reflected_inertia": float(np.hypot(inertia[1], INERTIA_APART * inertia[0]))}
+    if own.source.get("reflected_inertia") == "prior" or inertia_std > spread_of_type:
+        inertia = kind.reflected_inertia
+        inertia_std = spread_of_type
+    between_arms = INERTIA_APART * inertia
+    std = {**kind.std, "reflected_inertia": float(np.hypot(inertia_std, between_arms))}
     return replace(
         kind,
-        reflected_inertia=inertia[0],
+        reflected_inertia=inertia,
         friction=friction,
         std=std,
         current_covariance=share * np.outer(after, after) + form,

@@ -91,7 +91,7 @@ def drive_parameters(model: EnergyModel) -> DriveParameters:
     resistance = np.array([joint.winding_resistance for joint in joints])
     conversion = back_emf / constant
     rows = model.bus.errors.reshape(-1, 3 * n + 2)[:, 1:].copy()
-    of_constants = model.bus.torque_constant_errors(back_emf)
+    of_constants = model.torque_constant_errors
     rows[:, n : 2 * n] = rows[:, n : 2 * n] / constant - conversion * of_constants
     covariance = rows.T @ rows
     if model.bus.source == "bus_power":  # which shows the product of conversion and constant
@@ -162,8 +162,7 @@ def with_drives(kind: EnergyModel, drives: DriveParameters) -> EnergyModel:
     """
     n = kind.dof
     constant = np.array([joint.torque_constant for joint in kind.joints])
-    back_emf = np.array([joint.back_emf_constant for joint in kind.joints])
-    of_constants = kind.bus.torque_constant_errors(back_emf)
+    of_constants = kind.torque_constant_errors
     of_constants = of_constants[of_constants.any(axis=1)]
     resistance, conversion, driver, drag = np.split(drives.values, [n, 2 * n, 3 * n])
     scale = np.sqrt(np.maximum(np.diag(drives.covariance), 1e-300))

@@ -198,6 +198,12 @@ class EnergyModel:
         robot = load_robot(self.robot) if robot is None else robot
         return self.wall or generic_wall(robot.generation)
 
+    @property
+    def torque_constant_errors(self) -> Array:
+        """Relative changes of the torque constants by the errors of the bus model [k, n]."""
+        back_emf = np.array([joint.back_emf_constant for joint in self.joints])
+        return self.bus.torque_constant_errors(back_emf)
+
     def description(self, robot: RobotDescription | None = None) -> RobotDescription:
         """The robot description, None for the one that is named, with the identified tensors."""
         robot = load_robot(self.robot) if robot is None else robot

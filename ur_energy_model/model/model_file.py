@@ -549,7 +549,8 @@ def _sessions(node: YamlTree, joints: tuple[str, ...]) -> SessionSpread:
 
 def _controller_constants(node: YamlTree, joints: tuple[str, ...]) -> ControllerConstants:
     """Torque constants that the controller states, of those of the joints that it did of."""
-    constants = ControllerConstants.unknown(len(joints))
+    values = np.full(len(joints), np.nan)
+    deviations = np.full(len(joints), np.inf)
     with _record(node, ranges.TORQUE_PER_AMPERE.unit) as keys:
         for name, child in keys.remaining().items():
             if name not in joints:
@@ -557,9 +558,9 @@ def _controller_constants(node: YamlTree, joints: tuple[str, ...]) -> Controller
                 raise child.refuse(problem)
             with Record(child) as joint:
                 place = joints.index(name)
-                constants.torque_per_ampere[place] = ranges.TORQUE_PER_AMPERE(joint["value"])
-                constants.std[place] = _TORQUE_PER_AMPERE_STD(joint["std"])
-    return constants
+                values[place] = ranges.TORQUE_PER_AMPERE(joint["value"])
+                deviations[place] = _TORQUE_PER_AMPERE_STD(joint["std"])
+    return ControllerConstants(values, deviations)
 
 
 def _cable(node: YamlTree, joints: tuple[str, ...]) -> Cable:

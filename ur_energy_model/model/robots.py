@@ -113,6 +113,13 @@ class RobotDescription:
         """Nominal motor and reducer inertia, joint side [n], kg m^2 (NaN where unknown)."""
         return np.asarray(self.gear_ratio**2 * self.rotor_inertia)
 
+    @property
+    def rated_torque(self) -> Array:
+        """Rated torque of each joint, joint side [n], N m; UNRATED_TORQUE where it is unknown."""
+        return np.where(np.isfinite(self.max_torque), self.max_torque, UNRATED_TORQUE)
+
+
+UNRATED_TORQUE = 54.0  # rated torque of a joint whose robot file has none [N m]
 
 OVERLOAD = 3.0
 """Largest payload that is believed, relative to that of the data sheet. The torques of an arm are

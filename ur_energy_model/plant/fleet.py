@@ -404,7 +404,8 @@ def _bags_of_arms(
             found.append((result.bag, result.value))
     names = _arm_names([origin for _, origin in found])
     for name, (bag, (_, info, _)) in zip(names, found, strict=True):
-        problem, type_ = None, robot or info.robot
+        problem = None
+        type_ = robot or info.robot
         known, own = groups.get(name, (type_, ()))
         if type_ is None or known is None:
             problem = InputError(bag, "does not name the type of the arm", "give --robot")

@@ -17,7 +17,7 @@ from ur_energy_model.energy.cycles import Trigger, detector_of_recording
 from ur_energy_model.energy.meter import CONFIDENCE
 from ur_energy_model.energy.recording_energy import EnergySummary, common_serials, estimate_energy
 from ur_energy_model.energy.tariff import Tariff
-from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_recording
+from ur_energy_model.energy.telemetry_checks import MatchedModel, model_of_arm
 from ur_energy_model.energy.wall import SOURCES, WallEnergy
 from ur_energy_model.energy.work_log import LOG_FIELDS, WorkLog
 from ur_energy_model.files import real_path
@@ -59,6 +59,7 @@ from ur_energy_model.report.page import (
 )
 from ur_energy_model.report.shift import Shift, cycle_table, read_shift, shift_charts, shift_table
 from ur_energy_model.report.verdict import ModelVerdict, generic_statement, judge
+from ur_energy_model.telemetry.bag.reader import read_info
 from ur_energy_model.telemetry.samples import repetition
 from ur_energy_model.typing import Progress
 
@@ -174,7 +175,8 @@ def make_report(
         wrong = wrong_payload(model, bag, stated=payload)
         if wrong is not None:
             energy = with_contradictions(energy, (wrong.contradiction,))
-        matched.append(model_of_recording(model, bag, same_arm=same_arm))
+        constants = energy.controller_constants
+        matched.append(model_of_arm(model, read_info(bag), constants, same_arm=same_arm))
         measures = find_measures(
             matched[-1].model,
             bag,
